@@ -86,6 +86,7 @@ func TestASecondSignalEndsWhatDoesNotEnd(t *testing.T) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		return len(ended) > 0
 	})
+	<-ended
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
 		t.Errorf("it ended with %v, want the signal", cmd.ProcessState)
 	}
