@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +127,58 @@ func TestForgottenJobThatHadRunStartsFromTheBeginning(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor does a request that fails, or that is lost, when its record is made anew, bring back what was forgotten.
+func TestForgottenJobWhoseRecordIsNotMadeAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		whole bool // the whole request fails; else the store refuses the record of this job
+		err   error
+	}{
+		"it fails":            {true, errNotNow},
+		"its outcome is lost": {true, store.AsUnknown(errNotNow)},
+		"it is refused":       {false, errNotNow},
+		"it may be refused":   {false, store.AsUnknown(errNotNow)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+				var r recorder
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Do: r.do}
+				stop := start(t, a, job)
+				time.Sleep(90 * time.Second)
+				stop()
+				time.Sleep(time.Hour)
+				must(t, b.Admin().Forget(background, "tick"))
+				time.Sleep(time.Second)
+				ran, begin := len(r.began()), time.Now().Truncate(time.Minute)
+				c := soloisttest.NewReplica(t, &lostRecord{Store: s.Share(), whole: test.whole, err: test.err}, soloist.Config{})
+				start(t, c, job)
+				time.Sleep(2 * time.Minute)
+				check(t, "scheduled", r.scheduled(begin)[ran:], []time.Duration{time.Minute, 2 * time.Minute})
+				if info, err := b.Admin().Job(background, "tick"); err != nil || len(info.Runs) != 2 {
+					t.Errorf("the history is %+v, %v; want two runs", info.Runs, err)
+				}
+			})
+		})
+	}
+}
+
+// A lostRecord store loses the first request that writes the record of a job.
+type lostRecord struct {
+	*soloisttest.Store
+	whole bool
+	err   error
+	lost  atomic.Bool
+}
+
+func (s *lostRecord) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if !strings.HasPrefix(releases[0].Name, "job/") || !s.lost.CompareAndSwap(false, true) {
+		return s.Store.Release(ctx, releases)
+	}
+	if s.whole {
+		return nil, s.err
+	}
+	return slices.Repeat([]error{s.err}, len(releases)), nil
 }
 
 // A job that was forgotten because its record was ahead of all clocks is not kept from running by what is left of that once the store has deleted it.

@@ -112,7 +112,7 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	if err != nil {
 		return err
 	}
-	var releases []store.Release
+	var releases, anew []store.Release
 	for i, out := range outs {
 		if out.Err != nil {
 			continue
@@ -126,8 +126,17 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 		rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: out.Grant.Token, State: rec.state.json(), Retain: Forever}
 		if rec.left > 0 {
 			rel.Mark = rec.state.Since // so that nobody goes on from where the one before was
+			anew = append(anew, rel)
+			continue
 		}
 		releases = append(releases, rel)
+	}
+	if len(anew) > 0 {
+		for _, err := range c.releaseBatch(anew) {
+			if err != nil {
+				c.log.Warn("a job that was forgotten may go on where it was", "err", err)
+			}
+		}
 	}
 	if len(releases) == 0 {
 		return nil
