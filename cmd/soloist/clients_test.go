@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -120,6 +122,7 @@ func TestClientsInOtherLanguages(t *testing.T) {
 			t.Parallel()
 			client := prepare(t)
 			isCareful(t, client)
+			countsSuspends(t, client)
 			var all []*watchedProcess
 			var urls []string
 			dir := memoryDir(t)
@@ -210,6 +213,52 @@ func isCareful(t *testing.T, client []string) {
 	before := len(hold.lines("broken"))
 	if got := hold.until(2, "held"); got != "held 3" || len(hold.lines("broken")) > before {
 		t.Errorf("%q, and the connection was not closed after the line closing", got)
+	}
+	hold.ends()
+}
+
+// countsSuspends checks that a lease ends in time for a client whose machine was suspended: its wall clock has gone on, and the one that cannot be set has not.
+func countsSuspends(t *testing.T, client []string) {
+	t.Helper()
+	var held, released atomic.Int32
+	resumed := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/hold"):
+			token := held.Add(1)
+			_, _ = fmt.Fprintf(w, `{"event":"held","token":%d,"expiresIn":3600}`+"\n", token)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-resumed:
+				_, _ = fmt.Fprintf(w, `{"event":"alive","token":%d,"expiresIn":3600}`+"\n", token)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			case <-r.Context().Done():
+			}
+		case strings.HasSuffix(path, "/release"):
+			released.Add(1)
+		default:
+			_, _ = io.WriteString(w, `{"lease":"abc","token":1,"expiresIn":3600}`)
+		}
+	}))
+	t.Cleanup(service.Close)
+	clock := servers.NewClock(t)
+	run := func(what string) *foreignClient {
+		return startForeign(t, slices.Concat([]string{"env"}, clock.Env, client, []string{service.URL, what, "x"})...)
+	}
+	lease, hold := run("lease"), run("hold")
+	lease.until(1, "held")
+	hold.until(1, "held")
+	clock.Set(2 * time.Hour)
+	_ = lease.stdin.Close()
+	if err := lease.Wait(); err == nil || released.Load() != 0 {
+		t.Errorf("a lease that has ended during a suspend is not noticed: %v, %d releases", err, released.Load())
+	}
+	close(resumed)
+	hold.until(2, "held")
+	if alive := hold.lines("alive"); slices.Contains(alive, "alive 1") {
+		t.Errorf("%q of a connection that had its lock before the suspend", alive)
 	}
 	hold.ends()
 }

@@ -53,11 +53,24 @@ public class Soloist {
     }
   }
 
-  /** A reply, and when the request that got it was sent. */
-  record Reply(String body, double sent) {}
+  /** An instant, by a clock that is not set, and by one that goes on while the machine is suspended. */
+  record Instant(long nanos, long millis) {
+    static Instant now() {
+      return new Instant(System.nanoTime(), System.currentTimeMillis());
+    }
 
-  static double now() {
-    return System.nanoTime() / 1e9;
+    /** Returns how many seconds have passed, by the clock that says more. */
+    double passed() {
+      return Math.max((System.nanoTime() - nanos) / 1e9, (System.currentTimeMillis() - millis) / 1e3);
+    }
+  }
+
+  /** A reply, and when the request that got it was sent. */
+  record Reply(String body, Instant sent) {
+    /** Returns for how many seconds what it grants is certainly held. */
+    double left() {
+      return Double.parseDouble(text(body, "expiresIn")) - sent.passed();
+    }
   }
 
   static Duration seconds(double n) {
@@ -88,8 +101,8 @@ public class Soloist {
 
   /** Sends a request until an instance responds, for until seconds. */
   Reply call(String path, String body, double until, double timeout, String key) throws IOException, InterruptedException {
-    for (double end = now() + until; ; Thread.sleep(100)) {
-      double sent = now();
+    for (Instant begun = Instant.now(); ; Thread.sleep(100)) {
+      Instant sent = Instant.now();
       try {
         HttpResponse<String> response = http.send(request(path, body, timeout, key), BodyHandlers.ofString());
         if (response.statusCode() < 300) {
@@ -97,7 +110,7 @@ public class Soloist {
         }
         throw new Problem(response.statusCode(), response.body());
       } catch (IOException e) { // without a response it may have been done, and 503 may pass, as what a proxy says
-        if (e instanceof Problem p && p.status < 500 || now() > end) {
+        if (e instanceof Problem p && p.status < 500 || begun.passed() > until) {
           throw e;
         }
       }
@@ -117,7 +130,7 @@ public class Soloist {
    */
   void hold(String name, double ttl, Consumer<String> event) throws IOException, InterruptedException {
     String body = "{\"ttl\": %s, \"wait\": %s, \"replica\": \"%s\"}".formatted(ttl, ttl / 3, replica);
-    double sent = now();
+    Instant sent = Instant.now();
     var response = http.send(request("/v1/locks/" + part(name) + "/hold", body, ttl / 2, null), BodyHandlers.ofInputStream());
     try (var lines = response.body()) {
       if (response.statusCode() >= 300) {
@@ -132,7 +145,7 @@ public class Soloist {
           return;
         }
         boolean ends = !text(line, "event").matches("held|alive");
-        if (!ends && sent + Double.parseDouble(text(line, "expiresIn")) - now() < ttl / 2) {
+        if (!ends && new Reply(line, sent).left() < ttl / 2) {
           return; // too late: what is left could end before the next line is missed
         }
         event.accept(line);
@@ -149,30 +162,30 @@ public class Soloist {
     final String fencingToken;
     private final double ttl;
     private final ScheduledFuture<?> renewals;
-    private volatile double end;
+    private volatile Reply last; // that granted it, or renewed it
     private volatile boolean refused;
 
     Lease(double ttl, Reply granted) {
       this.ttl = ttl;
       id = text(granted.body, "lease");
       fencingToken = text(granted.body, "token");
-      end = granted.sent + Double.parseDouble(text(granted.body, "expiresIn"));
+      last = granted;
       long pause = (long) (ttl * 1000 / 3);
       renewals = timer.scheduleWithFixedDelay(this::renew, pause, pause, TimeUnit.MILLISECONDS);
     }
 
     /** Reports whether the lease is lost, or could be: whatever hangs, its end is known. */
     boolean lost() {
-      return refused || now() >= end;
+      return refused || last.left() <= 0;
     }
 
     private void renew() {
       try {
-        Reply reply = call("/v1/leases/" + id + "/renew", "", end - now() - ttl / 6, ttl / 6, null);
+        Reply reply = call("/v1/leases/" + id + "/renew", "", last.left() - ttl / 6, ttl / 6, null);
         if (lost()) {
           return;
         }
-        end = reply.sent + Double.parseDouble(text(reply.body, "expiresIn"));
+        last = reply;
         System.out.println("renewed");
       } catch (Exception e) { // lost, or no instance has responded
         refused = true;

@@ -8,7 +8,8 @@ import { once } from "node:events";
 import { hostname } from "node:os";
 
 const replica = `${hostname()}-${process.pid}`; // what lists show as the holder
-const now = () => performance.now() / 1000;
+const now = () => [performance.now(), Date.now()]; // a clock that is not set, and one that goes on while the machine is suspended
+const since = (then) => Math.max(...now().map((n, i) => n - then[i])) / 1000; // seconds, by the clock that says more
 const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
 /** An error that the service reports; code is one of those in docs/operate/service.md. */
@@ -42,7 +43,7 @@ class Soloist {
 
   /** Sends a request until an instance responds, for `until` seconds. Returns the reply, and when the request that got it was sent. */
   async call(path, { body = {}, until = 60, timeout = 10, headers } = {}) {
-    const end = now() + until;
+    const begun = now();
     for (;;) {
       const sent = now();
       try {
@@ -51,7 +52,7 @@ class Soloist {
         return [text ? JSON.parse(text) : {}, sent];
       } catch (e) {
         // Without a response it may have been done, and 503 may pass, as what a proxy says.
-        if ((e instanceof Problem && e.status < 500) || now() > end) throw e;
+        if ((e instanceof Problem && e.status < 500) || since(begun) > until) throw e;
       }
       this.next();
       await sleep(0.1);
@@ -79,7 +80,7 @@ class Soloist {
         const lines = (text + part).split("\n");
         text = lines.pop();
         for (const event of lines.map((line) => JSON.parse(line))) {
-          const left = sent + event.expiresIn - now();
+          const left = event.expiresIn - since(sent);
           const ends = !["held", "alive"].includes(event.event);
           if (!ends && left < ttl / 2) return; // too late: what is left could end before the next line is missed
           yield event;
@@ -96,20 +97,24 @@ class Soloist {
 /** A lease that is renewed. When it is lost, stop the work: another may have it. */
 class Lease {
   constructor(client, ttl, granted, sent) {
-    Object.assign(this, { client, ttl, granted, token: granted.token, end: sent + granted.expiresIn });
+    Object.assign(this, { client, ttl, granted, token: granted.token, expiresIn: granted.expiresIn, sent });
     this.timer = setTimeout(() => this.keep(), (ttl / 3) * 1000);
   }
 
   /** Whether the lease is lost, or could be: whatever hangs, its end is known. */
   get lost() {
-    return this.refused || now() >= this.end;
+    return this.refused || this.left <= 0;
+  }
+
+  get left() {
+    return this.expiresIn - since(this.sent);
   }
 
   async keep() {
     try {
-      const [reply, sent] = await this.client.call(this.path("renew"), { until: this.end - now() - this.ttl / 6, timeout: this.ttl / 6 });
+      const [reply, sent] = await this.client.call(this.path("renew"), { until: this.left - this.ttl / 6, timeout: this.ttl / 6 });
       if (this.lost) return;
-      this.end = sent + reply.expiresIn;
+      Object.assign(this, { expiresIn: reply.expiresIn, sent });
       console.log("renewed");
       if (!this.released) this.timer = setTimeout(() => this.keep(), (this.ttl / 3) * 1000);
     } catch {

@@ -24,6 +24,16 @@ class Problem(Exception):
         self.status, self.code = status, problem["code"]
 
 
+def now():
+    """An instant, by a clock that is not set, and by one that goes on while the machine is suspended."""
+    return time.monotonic(), time.time()
+
+
+def since(then):
+    """Returns how many seconds have passed, by the clock that says more."""
+    return max(n - t for n, t in zip(now(), then))
+
+
 class Soloist:
     def __init__(self, instances, token=None):
         self.instances = itertools.cycle(instances)
@@ -40,9 +50,9 @@ class Soloist:
 
     def call(self, path, body=None, until=60.0, timeout=10.0, **headers):
         """Sends a request until an instance responds, for `until` seconds. Returns the reply, and when the request that got it was sent."""
-        end = time.monotonic() + until
+        begun = now()
         while True:
-            sent = time.monotonic()
+            sent = now()
             try:
                 with self.open(path, body or {}, timeout, **headers) as response:
                     return json.loads(response.read() or "{}"), sent
@@ -52,7 +62,7 @@ class Soloist:
                 error = e
             except (OSError, http.client.HTTPException) as e:  # no response: it may have been done
                 error = e
-            if time.monotonic() > end:
+            if since(begun) > until:
                 raise error
             self.instance = next(self.instances)
             time.sleep(0.1)
@@ -64,11 +74,11 @@ class Soloist:
 
     def hold(self, name, ttl=30):
         """Yields the events of a lock that is held for as long as its connection: one every third of the TTL. After another event than held and alive, and when they end, stop the work."""
-        sent = time.monotonic()
+        sent = now()
         with self.open(f"/v1/locks/{quote(name, '')}/hold", {"ttl": ttl, "wait": ttl / 3, "replica": REPLICA}, ttl / 2) as response:
             for line in response:
                 event = json.loads(line)
-                if event["event"] in ("held", "alive") and sent + event["expiresIn"] - time.monotonic() < ttl / 2:
+                if event["event"] in ("held", "alive") and event["expiresIn"] - since(sent) < ttl / 2:
                     return  # too late: what is left could end before the next line is missed
                 yield event
                 if event["event"] not in ("held", "alive"):
@@ -80,22 +90,25 @@ class Lease:
 
     def __init__(self, client, ttl, granted, sent):
         self.client, self.ttl, self.granted, self.token = client, ttl, granted, granted["token"]
-        self.end = sent + granted["expiresIn"]
+        self.last = granted["expiresIn"], sent
         self.refused, self.released = threading.Event(), threading.Event()
         threading.Thread(target=self.keep, daemon=True).start()
 
     def lost(self):
         """Reports whether the lease is lost, or could be: whatever hangs, its end is known."""
-        return self.refused.is_set() or time.monotonic() >= self.end
+        return self.refused.is_set() or self.left() <= 0
+
+    def left(self):
+        expires_in, sent = self.last
+        return expires_in - since(sent)
 
     def keep(self):
         while not self.released.wait(self.ttl / 3):
             try:
-                left = self.end - time.monotonic()
-                reply, sent = self.client.call(self.path("renew"), until=left - self.ttl / 6, timeout=self.ttl / 6)
+                reply, sent = self.client.call(self.path("renew"), until=self.left() - self.ttl / 6, timeout=self.ttl / 6)
                 if self.lost():
                     return
-                self.end = sent + reply["expiresIn"]
+                self.last = reply["expiresIn"], sent
                 print("renewed", flush=True)
             except Exception:  # lost, or no instance has responded
                 self.refused.set()

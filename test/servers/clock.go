@@ -14,14 +14,22 @@ import (
 //go:embed testdata/clock.c
 var clockSource []byte
 
-// A Clock is the wall clock of a server, which a test can set.
+// A Clock is the wall clock of a program, which a test can set: a library that is made with gcc stands between the program and the system's.
 type Clock struct {
 	t    Test
-	path string // has the offset from the machine's clock, in seconds
+	path string   // has the offset from the machine's clock, in seconds
+	Env  []string // of a program that has this clock
 }
 
-// RedisWithClock is Redis with its own wall clock: a library that is made with gcc stands between the server and the system's.
+// RedisWithClock is Redis with its own wall clock.
 func RedisWithClock(t Test, settings ...string) (*RedisServer, *Clock) {
+	t.Helper()
+	c := NewClock(t)
+	return redisWith(t, FreePort(t), Directory(t), c.Env, settings...), c
+}
+
+// NewClock returns a clock for a program, as yet that of the machine.
+func NewClock(t Test) *Clock {
 	t.Helper()
 	gcc := Program(t, "a C compiler", "gcc", "cc")
 	dir := Directory(t)
@@ -32,10 +40,10 @@ func RedisWithClock(t Test, settings ...string) (*RedisServer, *Clock) {
 	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O2", "-o", library, source).CombinedOutput(); err != nil {
 		Missing(t, "%s cannot make the library of a clock: %v\n%s", gcc, err, out)
 	}
-	c := &Clock{t, filepath.Join(dir, "offset")}
+	path := filepath.Join(dir, "offset")
+	c := &Clock{t, path, []string{"LD_PRELOAD=" + library, "SOLOIST_TEST_CLOCK=" + path}}
 	c.Set(0)
-	s := redisWith(t, FreePort(t), Directory(t), []string{"LD_PRELOAD=" + library, "SOLOIST_TEST_CLOCK=" + c.path}, settings...)
-	return s, c
+	return c
 }
 
 // Set makes the clock be that far, in whole seconds, ahead of the machine's, or behind it.
@@ -44,12 +52,12 @@ func (c *Clock) Set(offset time.Duration) {
 	text := binary.NativeEndian.AppendUint64(nil, uint64(offset/time.Second)) //nolint:gosec // the library reads it as an int64
 	f, err := os.OpenFile(c.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
-		_, err = f.WriteAt(text, 0) // in place: the server has mapped this file
+		_, err = f.WriteAt(text, 0) // in place: the program has mapped this file
 	}
 	if err == nil {
 		err = f.Close()
 	}
 	if err != nil {
-		c.t.Fatalf("setting the clock of a server: %v", err)
+		c.t.Fatalf("setting the clock of a program: %v", err)
 	}
 }
