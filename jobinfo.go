@@ -56,7 +56,7 @@ type RunInfo struct {
 // Jobs lists the jobs that a replica has registered.
 func (a *Admin) Jobs(ctx context.Context) iter.Seq2[JobInfo, error] { return a.jobs(ctx, a.part) }
 
-// Job returns the description of one job. The error is ErrNoJob if no replica ever registered a job of that name.
+// Job returns the description of one job, if the store tells all of it. The error is ErrNoJob if no replica ever registered a job of that name.
 func (a *Admin) Job(ctx context.Context, name string) (JobInfo, error) {
 	var unread error
 	for info, err := range a.jobs(ctx, part{prefix: name}) {
@@ -81,6 +81,10 @@ func (a *Admin) jobs(ctx context.Context, p part) iter.Seq2[JobInfo, error] {
 		bad.add(err)
 		f := a.client.fleet(ctx, func(ReplicaInfo) bool { return true })
 		bad.add(f.bad.err())
+		if err := bad.err(); err != nil && !OnlyUnreadable(err) { // a job that is not paused, or has replicas, would be told otherwise
+			yield(JobInfo{}, fmt.Errorf("listing jobs: %w", err))
+			return
+		}
 		prefix := a.client.names.prefix + kindJob
 		infos := view(ctx, a.client.core, "jobs", prefix, p, func(name string, r store.Record) (JobInfo, bool, error) {
 			info, err := jobInfo(name, r, controls[name].under(all))

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // People see when a job is due next, and who runs it since when.
@@ -89,7 +92,37 @@ func TestJobOfAStoreThatIsAway(t *testing.T) {
 		if _, err := a.Admin().Job(background, "tick"); !errors.Is(err, away) || errors.Is(err, soloist.ErrNoJob) {
 			t.Errorf("with a store that is away: %v", err)
 		}
+		s.Heal()
+		defer start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})()
+		time.Sleep(time.Second)
+		for _, what := range []string{"control", "replica"} {
+			some := soloisttest.NewReplica(t, without{s.Share(), what + "/", away}, soloist.Config{}).Admin()
+			if info, err := some.Job(background, "tick"); !errors.Is(err, away) {
+				t.Errorf("with a store that did not tell its %s records: %+v, %v", what, info, err)
+			}
+			if infos, err := collect(some.Jobs(background)); len(infos) > 0 || !errors.Is(err, away) {
+				t.Errorf("with a store that did not tell its %s records: %+v, %v", what, infos, err)
+			}
+		}
 	})
+}
+
+// A without store cannot list the names that begin with a prefix.
+type without struct {
+	*soloisttest.Store
+	prefix string
+	err    error
+}
+
+func (s without) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s without) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	if !strings.HasPrefix(prefix, s.prefix) {
+		return s.Store.ListAfter(ctx, prefix, after)
+	}
+	return func(yield func(store.Record, error) bool) { yield(store.Record{}, s.err) }
 }
 
 // A replica with very many jobs shows all of them.
