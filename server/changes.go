@@ -60,7 +60,7 @@ func newEvent(subject string, e Event) event {
 // maxChanges is how many changes a batch has at most.
 const maxChanges = 1000
 
-// changes returns what is different in two snapshots. A list of which nothing could be read in the first has no changes.
+// changes returns what is different in two snapshots. What is in the second alone has changed only if the list could be read to its end before.
 func changes(before, now *snapshot) []event {
 	var all []event
 	if before.cut() != now.cut() {
@@ -124,8 +124,7 @@ func (s *snapshot) since(t time.Time) (all []event) {
 // diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both. What a read that was cut has not is not
 // known to have gone.
 func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *T)) {
-	first := old.at.IsZero() || old.cut && old.whole.IsZero() && len(old.known()) == 0
-	if first || old.at.Equal(new.at) { // or it was not read again
+	if old.at.IsZero() || old.at.Equal(new.at) { // it was not read before, or not again
 		return
 	}
 	before, now := old.known(), new.known()
@@ -135,7 +134,9 @@ func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *
 	}
 	for i := range now {
 		k := key(now[i])
-		change(was[k], &now[i])
+		if was[k] != nil || !old.whole.IsZero() { // or it may have been there all the time
+			change(was[k], &now[i])
+		}
 		delete(was, k)
 	}
 	if new.cut {

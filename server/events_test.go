@@ -364,10 +364,11 @@ func TestEventsOfAReadThatEndedEarly(t *testing.T) {
 	}
 }
 
-// An unlisted store does not list its jobs.
+// An unlisted store does not list the names of a kind.
 type unlisted struct {
 	*soloisttest.Store
-	from time.Time // since when
+	kind        string
+	from, until time.Time // for ever, if until is zero
 }
 
 func (s *unlisted) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
@@ -375,7 +376,7 @@ func (s *unlisted) List(ctx context.Context, prefix string) iter.Seq2[store.Reco
 }
 
 func (s *unlisted) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
-	if !strings.HasPrefix(prefix, "job/") || time.Now().Before(s.from) {
+	if now := time.Now(); !strings.HasPrefix(prefix, s.kind) || now.Before(s.from) || !s.until.IsZero() && now.After(s.until) {
 		return s.Store.ListAfter(ctx, prefix, after)
 	}
 	return func(yield func(store.Record, error) bool) { yield(store.Record{}, errors.New("too slow")) }
@@ -422,7 +423,7 @@ func TestEventsThatNoInstanceHasTold(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			text, last := eventsFor(t, &unlisted{mem, time.Now().Add(readable)}, "", 6*time.Minute)
+			text, last := eventsFor(t, &unlisted{Store: mem, kind: "job/", from: time.Now().Add(readable)}, "", 6*time.Minute)
 			if !strings.Contains(text, "event: taken") || strings.Contains(text, "event: ended") {
 				t.Fatalf("the first instance has told %s", text)
 			}
@@ -437,23 +438,52 @@ func TestEventsThatNoInstanceHasTold(t *testing.T) {
 	}
 }
 
-// What has been there all the time is not told as new by an instance whose first read of it failed.
+// What has been there all the time is not told as new by an instance whose first read failed, all of it or the locks alone.
 func TestEventsAfterAFirstReadThatFailed(t *testing.T) {
+	for _, part := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := soloisttest.NewStore()
+			c := soloisttest.NewReplica(t, mem.Share(), soloist.Config{})
+			if _, err := c.TryLock(t.Context(), "x"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Campaign(t.Context(), "x"); err != nil {
+				t.Fatal(err)
+			}
+			var of store.Store = mem
+			if part {
+				of = &unlisted{Store: mem, kind: "lock/", until: time.Now().Add(10 * time.Second)}
+			} else {
+				mem.Break(errors.New("away"))
+				time.AfterFunc(10*time.Second, mem.Heal)
+			}
+			time.AfterFunc(20*time.Second, func() {
+				if _, err := c.TryLock(t.Context(), "y"); err != nil {
+					t.Error(err)
+				}
+			})
+			text, _ := eventsFor(t, of, "", 30*time.Second)
+			if !strings.Contains(text, `"reachable":true`) || !strings.Contains(text, `"name":"y"`) || strings.Contains(text, `"name":"x"`) {
+				t.Errorf("only the locks failed: %t; told %s", part, text)
+			}
+			time.Sleep(readWithin)
+		})
+	}
+}
+
+// A store that did not answer is asked again soon, however long the request to it took.
+func TestEventsOfAStoreThatDidNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := soloisttest.NewStore()
 		c := soloisttest.NewReplica(t, mem.Share(), soloist.Config{})
-		if _, err := c.TryLock(t.Context(), "x"); err != nil {
-			t.Fatal(err)
-		}
-		mem.Break(errors.New("away"))
-		time.AfterFunc(10*time.Second, mem.Heal)
-		time.AfterFunc(20*time.Second, func() {
+		time.AfterFunc(5*time.Second, mem.Stall)
+		time.AfterFunc(time.Minute, mem.Heal)
+		time.AfterFunc(70*time.Second, func() {
 			if _, err := c.TryLock(t.Context(), "y"); err != nil {
 				t.Error(err)
 			}
 		})
-		text, _ := eventsFor(t, mem, "", 30*time.Second)
-		if !strings.Contains(text, `"reachable":true`) || !strings.Contains(text, `"name":"y"`) || strings.Contains(text, `"name":"x"`) {
+		if text, _ := eventsFor(t, mem, "", 2*time.Minute); !strings.Contains(text, `"name":"y"`) {
 			t.Errorf("told %s", text)
 		}
 		time.Sleep(readWithin)
@@ -658,6 +688,7 @@ func TestAllListsForASlowClient(t *testing.T) {
 func TestManyChanges(t *testing.T) {
 	before, now := newSnapshot(), newSnapshot()
 	before.leases.at = time.Now().Add(-time.Second)
+	before.leases.whole = before.leases.at
 	now.leases.at = time.Now()
 	for i := range maxChanges + 1 {
 		now.leases.items = append(now.leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: fmt.Sprint(i), Holder: "a", Token: 1})

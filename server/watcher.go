@@ -57,6 +57,7 @@ type batch struct {
 const (
 	pollAtLeast = 500 * time.Millisecond // between two reads of a list
 	pollShare   = 9                      // reading takes at most one part, and pausing this many
+	pollAtMost  = 30 * time.Second       // however long that is
 	pollIdle    = 30 * time.Second       // how long it goes on without anybody who looks
 	readWithin  = 30 * time.Second
 	maxBatches  = 8 // of each list, that wait for a slow reader
@@ -165,7 +166,7 @@ func (w *watcher) follow(ctx context.Context, i int) {
 		cancel()
 		took := time.Since(begin)
 		w.publish(ctx, i, put)
-		timer := time.NewTimer(max(pollAtLeast, pollShare*took))
+		timer := time.NewTimer(min(max(pollAtLeast, pollShare*took), pollAtMost))
 		select {
 		case <-timer.C:
 		case <-w.hurry[i]:
