@@ -219,7 +219,7 @@ func pendingManual(state jobState) runID {
 	return run
 }
 
-// nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record shows until it shows another.
+// nextRun returns the run to begin when due is due: one that was interrupted comes first, which the record shows until it shows another, and then a manual one.
 func (j *plannedJob) nextRun(state jobState, due time.Time) runID {
 	if -state.Pending > state.Trigger {
 		return pendingManual(state)

@@ -60,28 +60,36 @@ func TestAnInterruptedBenchmarkCleansUp(t *testing.T) {
 	}
 }
 
-// A store that takes requests and does not answer lets neither of them remove its records: the first signal ends what they do, and the next one the process.
-func TestASecondSignalEndsWhatDoesNotEnd(t *testing.T) {
+// onSilence starts soloist on a store that takes requests and does not answer, and returns when it has sent one.
+func onSilence(t *testing.T, args ...string) (cmd *exec.Cmd, errs *bytes.Buffer) {
+	t.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	t.Cleanup(func() { _ = silent.Close() })
 	path, err := exec.LookPath("soloist")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "bench", "--case", "B", "--for", "1h")
+	cmd, errs = exec.Command(path, args...), &bytes.Buffer{}
 	cmd.Env = append(os.Environ(), "SOLOIST_STORE=redis://"+silent.Addr().String())
+	cmd.Stderr = errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill() }()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	if _, err := silent.Accept(); err != nil { // it is at work
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if _, err := silent.Accept(); err != nil {
 		t.Fatal(err)
 	}
+	return cmd, errs
+}
+
+// A store that takes requests and does not answer lets neither of them remove its records: the first signal ends what they do, and the next one the process.
+func TestASecondSignalEndsWhatDoesNotEnd(t *testing.T) {
+	cmd, _ := onSilence(t, "bench", "--case", "B", "--for", "1h")
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	until(t, "one of several signals ends it", func() bool {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		return len(ended) > 0
@@ -94,26 +102,7 @@ func TestASecondSignalEndsWhatDoesNotEnd(t *testing.T) {
 
 // A verification that TERM ends has the code of TERM.
 func TestAnInterruptedVerification(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	path, err := exec.LookPath("soloist")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, "verify")
-	cmd.Env = append(os.Environ(), "SOLOIST_STORE=redis://"+silent.Addr().String())
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill() }()
-	if _, err := silent.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, errs := onSilence(t, "verify")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

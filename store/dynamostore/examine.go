@@ -31,7 +31,7 @@ const (
 
 func newGuard() guard { return guard{turn: make(chan struct{}, 1)} }
 
-// used reports whether the table is used without a look for now.
+// used reports whether the table is used without a look until again.
 func used(again *time.Time) bool { return again != nil && time.Now().Before(*again) }
 
 func later() *time.Time {
@@ -190,27 +190,13 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		judge("deletion protection", aws.ToBool(t.DeletionProtectionEnabled), "on", "off", store.LevelWarning,
 			"aws dynamodb update-table --deletion-protection-enabled: with the table all tokens and all marks of what is done would be gone"),
 	}
-	switch {
-	case found.globalErr != nil:
-		findings = append(findings, unknown("regions", found.globalErr, "allow dynamodb:DescribeGlobalTable"))
-	default:
-		findings = append(findings, judge("regions", !found.global, "one", "a global table", store.LevelError,
-			"use a table in one region: a global table grants a name twice"))
-	}
-	switch {
-	case found.expiringErr != nil:
-		findings = append(findings, unknown("time to live", found.expiringErr, "allow dynamodb:DescribeTimeToLive"))
-	default:
-		findings = append(findings, judge("time to live", !found.expiring, "off", "on", store.LevelError,
-			"turn it off: it deletes items with their tokens, which would be granted again. Clients forget what may be forgotten"))
-	}
-	switch {
-	case found.recoveryErr != nil:
-		findings = append(findings, unknown("point-in-time recovery", found.recoveryErr, "allow dynamodb:DescribeContinuousBackups"))
-	default:
-		findings = append(findings, judge("point-in-time recovery", found.recovery, "on", "off", store.LevelWarning,
-			"turn it on, and raise the floor of tokens after a restore: see the page about DynamoDB"))
-	}
+	findings = append(findings,
+		ifAllowed("DescribeGlobalTable", found.globalErr, judge("regions", !found.global, "one", "a global table", store.LevelError,
+			"use a table in one region: a global table grants a name twice")),
+		ifAllowed("DescribeTimeToLive", found.expiringErr, judge("time to live", !found.expiring, "off", "on", store.LevelError,
+			"turn it off: it deletes items with their tokens, which would be granted again. Clients forget what may be forgotten")),
+		ifAllowed("DescribeContinuousBackups", found.recoveryErr, judge("point-in-time recovery", found.recovery, "on", "off", store.LevelWarning,
+			"turn it on, and raise the floor of tokens after a restore: see the page about DynamoDB")))
 	if found.emulator {
 		findings = append(findings, store.Finding{Subject: "server", Found: "DynamoDB Local, an emulator", Level: store.LevelWarning, Fix: "use it for tests alone"})
 	}
@@ -224,6 +210,10 @@ func judge(subject string, good bool, yes, no string, level store.Level, fix str
 	return store.Finding{Subject: subject, Found: no, Level: level, Fix: fix}
 }
 
-func unknown(subject string, err error, fix string) store.Finding {
-	return store.Finding{Subject: subject, Found: err.Error(), Level: store.LevelUnknown, Fix: fix}
+// ifAllowed is what was found, unless the right to find it out is missing.
+func ifAllowed(right string, err error, found store.Finding) store.Finding {
+	if err == nil {
+		return found
+	}
+	return store.Finding{Subject: found.Subject, Found: err.Error(), Level: store.LevelUnknown, Fix: "allow dynamodb:" + right}
 }

@@ -38,7 +38,8 @@
 // needs the terminal too), else as soon as the command asks for it. Ctrl-C then reaches the command from the terminal,
 // and this process not at all; otherwise it reaches this process, which forwards it. So the command gets it once.
 //
-// Ctrl-Z stops the commands with all that is found of them, and then this process, so that the shell gets its terminal back: whether a command has the
-// terminal or not, as in a pipeline. A stopped process renews no lease: when the shell continues it after the TTL, the
-// lease is lost, and the command is ended rather than continued. [Command.MayContinue] is asked before the command goes on.
+// Ctrl-Z stops the commands with all that is found of them, and then this process, so that the shell gets its terminal
+// back: whether a command has the terminal or not, as in a pipeline. A stopped process renews no lease: when the shell
+// continues it after the TTL, the lease is lost, and the command is ended rather than continued. [Command.MayContinue] is
+// asked before the command goes on.
 package child
