@@ -70,7 +70,8 @@ func begunAhead(earliest, latest time.Time) asOf { return lookBack(earliest, lat
 // decide returns what to run under a grant, if anything. When the holder before died it finds the run that this holder was at, by deciding
 // as of the time when its lease was granted.
 func (j *plannedJob) decide(g store.Grant, t trip) decision {
-	state, sinceThere := j.sawGrant(g, t.answered)
+	state := j.sawGrant(g, t.answered)
+	sinceThere := state.Since
 	d := decision{state: state, mark: g.Mark}
 	if g.Mark == 0 && !j.since.IsZero() {
 		d.mark = j.since.UnixMilli()
@@ -87,6 +88,9 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	j.sawClaims(d.state, g, t.asked)
 	var crashed bool
 	d.runID, crashed = j.pickRun(&d.state, g, t, died)
+	if _, delayed := j.delayed(); g.Mark == 0 && !delayed && !j.since.IsZero() {
+		d.state.Since = j.since.UnixMilli() // from here on all replicas count from when the first of those knew the job that were granted it
+	}
 	if !d.none() {
 		if !crashed { // else that holder has counted them
 			d.missed = j.missedBefore(d)
@@ -101,17 +105,13 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	return d
 }
 
-// sawGrant learns what a grant tells, and returns the state to go on from, and since when the record said that the job is known.
-func (j *plannedJob) sawGrant(g store.Grant, now time.Time) (state jobState, sinceThere int64) {
-	state, _ = parseJobState(g.State) // a state of something else counts as none
+// sawGrant learns what a grant tells, and returns the state to go on from.
+func (j *plannedJob) sawGrant(g store.Grant, now time.Time) jobState {
+	state, _ := parseJobState(g.State) // a state of something else counts as none
 	j.sawState(state.head(), now)
 	state.describe(j.job)
-	sinceThere = state.Since // so that all replicas count from the same instant
-	if _, delayed := j.delayed(); sinceThere == 0 && g.Mark == 0 && !delayed && !j.since.IsZero() {
-		state.Since = j.since.UnixMilli()
-	}
 	j.mark, j.token = max(j.mark, g.Mark), max(j.token, g.Token)
-	return state, sinceThere
+	return state
 }
 
 // begunOnce reports whether a run which may be run once only had begun when the lease before ended.

@@ -377,6 +377,37 @@ func TestTheRunOfADeadHolderComesAfterAnOlderTime(t *testing.T) {
 	}
 }
 
+// The record of a job says since when it is known to the replica that was granted it first. If one that has known it for longer runs an older time, the record says
+// so from then on: whoever takes that run over counts from there too, and leaves out none of the times between.
+func TestJobIsKnownSinceTheFirstOfItsReplicas(t *testing.T) {
+	since := func(d time.Duration) []byte { return (&jobState{Since: ms(d)}).json() }
+	for _, row := range []struct {
+		rule  string
+		state []byte
+		mark  time.Duration
+		want  int64
+	}{
+		{"a record without a word of it gets one", nil, 0, ms(0)},
+		{"a record of a replica that came later", since(90 * second), 0, ms(0)},
+		{"a record of a replica that was there before", since(-minute), 0, ms(-minute)},
+		{"once something has been done nothing is missed before it", since(90 * second), 100 * second, ms(90 * second)},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			p, job := known{missed: MissedAll}.planner(t)
+			at := after(2*minute + second)
+			p.joined([]*plannedJob{job}, at)
+			g := store.Grant{Token: 7, State: row.state}
+			if row.mark > 0 {
+				g.Mark = ms(row.mark)
+			}
+			d := p.answer(p.request(p.due(at), at)[0], answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			if d.none() || d.state.Since != row.want {
+				t.Errorf("runs %q and records that the job is known since %d, want a run and %d", d.text(), d.state.Since, row.want)
+			}
+		})
+	}
+}
+
 // historyText returns what a history tells.
 func historyText(runs []RunRecord) string {
 	var text []string

@@ -163,7 +163,7 @@ func number(file string) int {
 	return n
 }
 
-// table prints what docs/why/safety.md shows.
+// table prints what docs/why/mutants.md shows.
 func table(all []verdict) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(w, "| defect | caught by | histories |\n|---|---|---|")

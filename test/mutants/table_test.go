@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-var updateTable = flag.Bool("update", false, "write the missing rows of patches that name the tests which must catch them into docs/why/safety.md")
+var updateTable = flag.Bool("update", false, "write the table of docs/why/mutants.md anew, with the missing rows of patches that name the tests which must catch them, in order")
 
 const (
-	safetyPage = "../../docs/why/safety.md"
-	tableHead  = "| defect | caught by | histories |\n|---|---|---|\n"
+	tablePage = "../../docs/why/mutants.md"
+	tableHead = "| defect | caught by | histories |\n|---|---|---|\n"
 )
 
-// TestTableIsComplete shows that the table of docs/why/safety.md has one row for each patch, in the order of their numbers, and that a row
+// TestTableIsComplete shows that the table of docs/why/mutants.md has one row for each patch, in the order of their numbers, and that a row
 // names a test which its patch demands.
 func TestTableIsComplete(t *testing.T) {
 	files, err := filepath.Glob("*.patch")
@@ -26,13 +26,13 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	if *updateTable {
-		addRows(t, files)
+		writeRows(t, files)
 	}
 	rows := documented(t)
 	place := map[string]int{}
 	for i, row := range rows {
 		if _, twice := place[row.defect]; twice {
-			t.Errorf("docs/why/safety.md has two rows of %q", row.defect)
+			t.Errorf("docs/why/mutants.md has two rows of %q", row.defect)
 		}
 		place[row.defect] = i
 	}
@@ -47,18 +47,18 @@ func TestTableIsComplete(t *testing.T) {
 		delete(place, defect)
 		switch {
 		case !ok:
-			t.Errorf("docs/why/safety.md has no row of %s: go test ./test/mutants -run TestTable -update writes it if the patch names its tests, "+
+			t.Errorf("docs/why/mutants.md has no row of %s: go test ./test/mutants -run TestTable -update writes it if the patch names its tests, "+
 				"or else go run ./test/mutants -markdown -only '^%s$' prints it", file, nameOf(file))
 			continue
 		case i < before:
-			t.Errorf("docs/why/safety.md: the row of %s is above that of a patch with a lower number", file)
+			t.Errorf("docs/why/mutants.md: the row of %s is above that of a patch with a lower number", file)
 		case catcher != "" && !demanded(rows[i].caught, catcher):
-			t.Errorf("docs/why/safety.md: the row of %s says %s; its patch demands %s", file, rows[i].caught, catcher)
+			t.Errorf("docs/why/mutants.md: the row of %s says %s; its patch demands %s", file, rows[i].caught, catcher)
 		}
 		before = i
 	}
 	for defect := range place {
-		t.Errorf("docs/why/safety.md has a row of %q, and no patch begins with that", defect)
+		t.Errorf("docs/why/mutants.md has a row of %q, and no patch begins with that", defect)
 	}
 }
 
@@ -68,13 +68,13 @@ type row struct{ defect, caught string }
 // pageOfTable returns what is before the rows of the table of mutants, and the rest of the page.
 func pageOfTable(t *testing.T) (before, rest string) {
 	t.Helper()
-	text, err := os.ReadFile(safetyPage)
+	text, err := os.ReadFile(tablePage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(text), tableHead)
 	if !found {
-		t.Fatalf("%s has no table of mutants", safetyPage)
+		t.Fatalf("%s has no table of mutants", tablePage)
 	}
 	return before + tableHead, rest
 }
@@ -90,7 +90,7 @@ func documented(t *testing.T) []row {
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
 		if len(cells) != 3 {
-			t.Fatalf("%s: %q has %d cells, want 3", safetyPage, line, len(cells))
+			t.Fatalf("%s: %q has %d cells, want 3", tablePage, line, len(cells))
 		}
 		rows = append(rows, row{cells[0], cells[1]})
 	}
@@ -109,26 +109,32 @@ func demanded(caught, catcher string) bool {
 	return false
 }
 
-// addRows writes the rows that are missing, each below that of the patch before it.
-func addRows(t *testing.T, files []string) {
+// writeRows writes the table anew: a row for each patch, in the order of their numbers. A row that is there stays as it is; one that is not is
+// made if its patch names its tests.
+func writeRows(t *testing.T, files []string) {
 	t.Helper()
 	page, rest := pageOfTable(t)
+	there := map[string]string{}
+	for strings.HasPrefix(rest, "| ") {
+		line, after, _ := strings.Cut(rest, "\n")
+		defect, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		there[defect], rest = line, after
+	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defect, catcher, _ := divided(string(text))
-		begin := "| " + defect + " | "
-		switch at := strings.Index("\n"+rest, "\n"+begin); {
-		case at >= 0: // what is above it stays
-			end := at + strings.Index(rest[at:], "\n") + 1
-			page, rest = page+rest[:end], rest[end:]
-		case catcher != "":
-			page += begin + testsOf(catcher) + " | – |\n"
+		line, ok := there[defect]
+		if !ok && catcher != "" {
+			line, ok = "| "+defect+" | "+testsOf(catcher)+" | – |", true
+		}
+		if ok {
+			page += line + "\n"
 		}
 	}
-	if err := os.WriteFile(safetyPage, []byte(page+rest), 0o600); err != nil {
+	if err := os.WriteFile(tablePage, []byte(page+rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
