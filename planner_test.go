@@ -378,7 +378,7 @@ func TestTheRunOfADeadHolderComesAfterAnOlderTime(t *testing.T) {
 }
 
 // The record of a job says since when it is known to the replica that was granted it first. If one that has known it for longer runs an older time, the record says
-// so from then on: whoever takes that run over counts from there too, and leaves out none of the times between.
+// so from then on: the replica that takes that run over counts from there too, and leaves out none of the times between.
 func TestJobIsKnownSinceTheFirstOfItsReplicas(t *testing.T) {
 	since := func(d time.Duration) []byte { return (&jobState{Since: ms(d)}).json() }
 	for _, row := range []struct {
