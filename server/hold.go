@@ -96,8 +96,12 @@ func (c *call) hasStopped(t ticket, end time.Time) bool {
 	}
 }
 
-// cut reports whether it was this process that closed the connection of a request that has ended, as at the end of a drain: writing to it tells.
+// cut reports whether it was this process that closed the connection of a request that has ended, as at the end of a drain: writing to it tells. It does not
+// by HTTP/2, so there each request that ends after a drain has begun counts as cut.
 func (c *call) cut() bool {
+	if c.ProtoMajor >= 2 {
+		return c.server.closing.Err() != nil
+	}
 	_, err := c.w.Write([]byte("\n"))
 	return errors.Is(errors.Join(err, http.NewResponseController(c.w).Flush()), net.ErrClosed)
 }

@@ -107,7 +107,8 @@ var (
 )
 
 // Drain ends the requests that wait or hold a lease, within some seconds: a client that holds one is told first, and can stop. Call it before
-// http.Server.Shutdown, which waits for all requests.
+// http.Server.Shutdown, which waits for all requests. By HTTP/2 a lease whose client has stopped in time also stays taken until its TTL ends: there it cannot
+// be told who closed the connection.
 func (s *Server) Drain() { s.end() }
 
 // hosts refuses requests that are for another host.

@@ -440,20 +440,42 @@ func TestHold(t *testing.T) {
 	if last.Event != "lost" || last.ExpiresIn != 0 {
 		t.Errorf("%+v", last)
 	}
+}
 
-	lines = s.hold(t.Context(), "/v1/locks/l/hold", AcquireRequest{TTL: 3600})
-	lines()
-	s.server.Drain()
-	if last := lines(); last.Event != "closing" || last.ExpiresIn <= 0 {
-		t.Errorf("%+v", last)
-	}
-	_ = s.http.Config.Close() // as at the end of a drain
-	for s.server.waiting.used() > 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
-	other := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{})
-	if _, err := other.TryLock(t.Context(), "l"); !errors.Is(err, soloist.ErrHeld) {
-		t.Errorf("it was told to be held, and the service closed the connection: %v", err)
+// A client has what it was told when the service is shut down, also if the service closes the connection.
+func TestHoldThatTheServiceCutsOff(t *testing.T) {
+	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(version, func(t *testing.T) {
+			s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+			if version == "HTTP/2.0" {
+				s.http = httptest.NewUnstartedServer(s.server)
+				s.http.EnableHTTP2 = true
+				s.http.StartTLS()
+				t.Cleanup(s.http.Close)
+			}
+			r, err := s.http.Client().Do(s.request("POST", "/v1/locks/l/hold", AcquireRequest{TTL: 3600}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			if r.Proto != version || r.StatusCode != http.StatusOK {
+				t.Fatal(r.Proto, r.Status)
+			}
+			next := lines(t, r.Body)
+			next()
+			s.server.Drain()
+			if last := next(); last.Event != "closing" || last.ExpiresIn <= 0 {
+				t.Errorf("%+v", last)
+			}
+			_ = s.http.Config.Close() // as at the end of a drain
+			for s.server.waiting.used() > 0 {
+				time.Sleep(5 * time.Millisecond)
+			}
+			other := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{})
+			if _, err := other.TryLock(t.Context(), "l"); !errors.Is(err, soloist.ErrHeld) {
+				t.Errorf("it was told to be held, and the service closed the connection: %v", err)
+			}
+		})
 	}
 }
 
