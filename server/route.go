@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/soloist-dev/soloist"
@@ -223,8 +224,8 @@ func (c *call) parse(text []byte, needed bool) error {
 		p.header = http.Header{"Accept": {"application/json"}}
 		return p
 	}
-	if !utf8.Valid(text) { // the decoder would replace what is not, and two names could become one
-		return bad("body", "give UTF-8")
+	if !utf8.Valid(text) || escapesHalf(text) { // the decoder would replace that, and two names could become one
+		return bad("body", "give UTF-8, and no half of a character as an escape")
 	}
 	// The decoder takes null for an object without fields.
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
@@ -239,6 +240,38 @@ func (c *call) parse(text []byte, needed bool) error {
 		return bad("body", "there must be one JSON object, and nothing after it")
 	}
 	return nil
+}
+
+// escapesHalf reports whether a JSON text escapes half a character of two \uXXXX without the other half.
+func escapesHalf(text []byte) bool {
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 || i+1 == len(text) {
+			return false
+		}
+		text = text[i:]
+		half := escaped(text)
+		if !utf16.IsSurrogate(half) {
+			text = text[2:]
+			continue
+		}
+		if utf16.DecodeRune(half, escaped(text[6:])) == utf8.RuneError {
+			return true
+		}
+		text = text[12:]
+	}
+}
+
+// escaped returns the number of the \uXXXX with which a text begins, and -1 if it does not.
+func escaped(text []byte) rune {
+	if len(text) < 6 || string(text[:2]) != `\u` {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 // isJSON reports whether a media type is that of JSON.

@@ -760,6 +760,8 @@ func TestMistakes(t *testing.T) {
 		{"DELETE", "/v1/semaphores/x/-1?token=1", nil, 400, codeInvalid, "permit", nil},
 		{"GET", "/v1/elements/" + strings.Repeat("x", 256), nil, 400, codeInvalid, "job", nil},
 		{"POST", "/v1/elements/j/claim", "{\"ids\":[\"a\xff\",\"a\xfe\"]}", 400, codeInvalid, "body", nil},
+		{"POST", "/v1/elements/j/claim", `{"ids":["caf\udce9.txt"]}`, 400, codeInvalid, "body", nil}, // as Python writes a file name that is not UTF-8
+		{"POST", "/v1/elements/j/claim", `{"ids":["\uDE00\ud83d"]}`, 400, codeInvalid, "body", nil},
 		{"GET", "/v1/locks?after=%zz", nil, 400, codeInvalid, "query", nil},
 		{"POST", "/v1//locks/x/acquire", nil, 404, codeNotFound, "", nil},
 		{"POST", "/v1/locks//acquire", nil, 404, codeNotFound, "", nil},
@@ -784,6 +786,31 @@ func TestMistakes(t *testing.T) {
 	}
 	if a := s.send("GET", lock, nil); a.header.Get("Allow") != "POST" {
 		t.Errorf("405 allows %q", a.header.Get("Allow"))
+	}
+}
+
+// What the decoder would replace is found in each text of JSON, and nothing else is refused.
+func TestEscapesOfHalfACharacter(t *testing.T) {
+	parts := []string{`\ud83d`, `\uDE00`, `\uDB9F`, `\u00e9`, `\\`, `\"`, `u`, `dce9`, `😀`}
+	texts := []string{""}
+	for i := 0; i < len(texts); i++ {
+		var decoded string
+		if err := json.Unmarshal([]byte(`"`+texts[i]+`"`), &decoded); err != nil {
+			t.Fatal(texts[i], err)
+		}
+		if got, want := escapesHalf([]byte(texts[i])), strings.ContainsRune(decoded, '\uFFFD'); got != want {
+			t.Errorf("%s: %v, want %v", texts[i], got, want)
+		}
+		if len(texts) < 10000 {
+			for _, part := range parts {
+				texts = append(texts, texts[i]+part)
+			}
+		}
+	}
+	for _, cut := range []string{`\`, `\u`, `\ud83`, `\u+d83`} { // the decoder refuses them
+		if escapesHalf([]byte(cut)) {
+			t.Error(cut)
+		}
 	}
 }
 
