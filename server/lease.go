@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -69,8 +70,9 @@ func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t
 		t.Secret = newSecret()
 		return t, false, nil
 	}
-	if len(keys) > 1 || len(keys[0]) < minKey || len(keys[0]) > mxKey {
-		return t, false, bad(keyHeader, fmt.Sprintf("give one, of %d to %d characters, that is random and new for each lease, such as a UUID", minKey, mxKey))
+	// Of characters beyond ASCII that are not UTF-8, secretOf would make one, and two keys could be the same.
+	if len(keys) > 1 || len(keys[0]) < minKey || len(keys[0]) > mxKey || strings.ContainsFunc(keys[0], func(r rune) bool { return r < ' ' || r > '~' }) {
+		return t, false, bad(keyHeader, fmt.Sprintf("give one, of %d to %d printable characters of ASCII, that is random and new for each lease, such as a UUID", minKey, mxKey))
 	}
 	t.Secret = secretOf(keys[0], c.caller.name, string(kind), t.Replica, name)
 	return t, true, nil

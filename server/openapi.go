@@ -61,7 +61,7 @@ func (r route) describe(schemas object) (object, error) {
 		parameters = append(parameters, p.describe("header"))
 	}
 	if r.key {
-		parameters = append(parameters, object{"name": keyHeader, "in": "header", "schema": object{"type": "string", "minLength": minKey, "maxLength": mxKey},
+		parameters = append(parameters, object{"name": keyHeader, "in": "header", "schema": object{"type": "string", "minLength": minKey, "maxLength": mxKey, "pattern": "^[ -~]*$"},
 			"description": "random, and new for each lease: a request that is repeated with it gets the same lease"})
 	}
 	op := object{

@@ -314,6 +314,7 @@ func TestRetries(t *testing.T) {
 		t.Errorf("%+v, want %+v", again, l)
 	}
 	two.want(409, codeHeld, "POST", "/v1/locks/x/acquire", nil, keyHeader, aKey+"0")
+	two.want(409, codeHeld, "POST", "/v1/locks/x/acquire", nil, keyHeader, "! "+aKey+" ~")
 	if other := two.lease("/v1/locks/y/acquire", nil, keyHeader, aKey); other.Lease == l.Lease {
 		t.Error("two names have one lease")
 	}
@@ -725,6 +726,10 @@ func TestMistakes(t *testing.T) {
 		{"POST", lock, `"` + strings.Repeat("x", maxBody) + `"`, 413, codeTooLarge, "", nil},
 		{"POST", lock, `ttl=30`, 415, codeMediaType, "", []string{"Content-Type", "application/x-www-form-urlencoded"}},
 		{"POST", lock, nil, 400, codeInvalid, keyHeader, []string{keyHeader, "short"}},
+		{"POST", lock, nil, 400, codeInvalid, keyHeader, []string{keyHeader, aKey + "\xe9"}}, // é in Latin-1; as UTF-8 it would be what è is
+		{"POST", lock, nil, 400, codeInvalid, keyHeader, []string{keyHeader, aKey + "é"}},
+		{"POST", "/v1/elements/j/1/claim", nil, 400, codeInvalid, keyHeader, []string{keyHeader, aKey + "\xe9"}},
+		{"POST", "/v1/elements/j/claim", `{"ids":["a"]}`, 400, codeInvalid, keyHeader, []string{keyHeader, aKey + "\xe9"}},
 		{"POST", lock + "?limit=3", nil, 400, codeInvalid, "limit", nil},
 		{"POST", "/v1/locks/" + long + "/acquire", nil, 400, codeInvalid, "name", nil},
 		{"POST", "/v1/locks/a%0Ab/acquire", nil, 400, codeInvalid, "name", nil},
