@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -288,6 +289,96 @@ func TestCommittedManualRunThatWasInterruptedIsDone(t *testing.T) {
 			t.Errorf("%+v, %v; want one run that is done", info, err)
 		}
 	})
+}
+
+// A lateCommit store has a COMMIT on its way that nobody waits for any more. Like those in SQL it shows the record as it was before, and changes nothing in it, until the
+// transaction has ended, which is after the first reply that shows the record.
+type lateCommit struct {
+	*soloisttest.Store
+	mu  sync.Mutex
+	end func() // the transaction; nil if there is none
+}
+
+func (s *lateCommit) begin(end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end = end
+}
+
+func (s *lateCommit) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if len(claims) != 1 || claims[0].Mark >= 0 || !strings.HasPrefix(claims[0].Name, "job/") {
+		return outs, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		s.end()
+		s.end = nil
+	}
+	return outs, err
+}
+
+func (s *lateCommit) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasPrefix(extensions[0].Name, "job/") && s.end != nil {
+		return nil, errors.New("the row is locked")
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// A manual run whose transaction is still being committed when its function ends, as when that has stopped to wait for the COMMIT, is not taken for one that was not
+// committed: it is not written over, and nobody does the work again.
+func TestCommitThatIsStillOnItsWay(t *testing.T) {
+	fails := func(context.Context) error { return errors.New("no reply to the COMMIT") }
+	isStopped := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for _, row := range []struct {
+		when string
+		ends func(context.Context) error
+		opts soloist.Options
+	}{{"the replica shuts down", isStopped, soloist.Options{}}, {"the attempt fails", fails, soloist.Options{}}, {"the run has had its time", isStopped, soloist.Options{AtMost: 30 * time.Second}}} {
+		t.Run(row.when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := &lateCommit{Store: soloisttest.NewStore()}
+				direct := network.Share()
+				a, b := soloisttest.NewReplica(t, network, soloist.Config{Replica: "a"}), soloisttest.NewReplica(t, network.Share(), soloist.Config{Replica: "b"})
+				committed := 0
+				job := soloist.Job{
+					Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 20 * time.Second, AtMost: row.opts.AtMost, Retry: soloist.Retry{Attempts: 3, Backoff: time.Minute},
+					Do: func(ctx context.Context, run soloist.Run) error {
+						c := run.Lease.Completion()
+						err := row.ends(ctx)
+						network.begin(func() {
+							if err := commit(t, direct, c); err == nil {
+								committed++
+							} else if !errors.Is(err, store.ErrDone) {
+								t.Error(err)
+							}
+						})
+						return err
+					},
+				}
+				stop := start(t, a, job)
+				must(t, b.Admin().Trigger(background, "tick"))
+				time.Sleep(40 * time.Second)
+				stop()
+				job.Do = func(_ context.Context, run soloist.Run) error {
+					err := commit(t, direct, run.Lease.Completion())
+					if err == nil {
+						committed++
+					}
+					return err
+				}
+				start(t, b, job)
+				time.Sleep(10 * time.Minute)
+				info, err := b.Admin().Job(background, "tick")
+				if committed != 1 || err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
+					t.Errorf("committed %d times; %+v, %v; want one run that is done", committed, info, err)
+				}
+			})
+		})
+	}
 }
 
 // A manual run whose transaction has failed while the store could not be reached is recorded as failed when it can be again, as long as its lease lasts: nobody runs it once more.

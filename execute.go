@@ -227,11 +227,11 @@ func (x *execution) committed() (yes, known bool) {
 	}
 }
 
-// marked reports whether the record has a mark. It asks until that is known, or ctx ends.
+// marked reports whether the record has a mark, and whether that is known. It asks until it is, or ctx ends.
 func (x *execution) marked(ctx context.Context, mark int64, wait *backoff) (yes, known bool) {
 	for {
-		records, err := x.client.peek(ctx, []string{x.lease.name})
-		if err == nil {
+		settled := x.lease.settled(ctx)
+		if records, err := x.client.peek(ctx, []string{x.lease.name}); err == nil && (settled || records[0].Mark >= mark) {
 			return records[0].Mark >= mark, true
 		}
 		if !wait.sleep(ctx) {

@@ -205,6 +205,13 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	return fmt.Errorf("extending %q: %w", l.shown, err)
 }
 
+// settled reports whether no transaction is completing the lease any more: what its record says of it is final. A record that such a transaction has changed and not
+// committed yet is read as it was before, and cannot be changed meanwhile by another request.
+func (l *Lease) settled(ctx context.Context) bool {
+	errs, err := l.core.extends.ask(ctx, []store.Extension{l.extension(l.core.clock.earliest(), store.MinTTL)}) // makes no lease longer that lasts
+	return err == nil && (errs[0] == nil || errors.Is(errs[0], ErrLost))
+}
+
 // margin returns how long before the end of ttl the lease counts as lost. It grows with ttl because clocks drift further apart in a longer
 // time.
 func (l *Lease) margin(ttl time.Duration) time.Duration {
