@@ -37,6 +37,7 @@ type Config struct {
 // A Guard is a fence.Guard that keeps its tokens in Redis. It is safe for concurrent use.
 type Guard struct {
 	client redis.UniversalClient
+	once   bool // the client sends a request at most once
 	prefix string
 }
 
@@ -44,20 +45,26 @@ var _ fence.Guard = (*Guard)(nil)
 
 // New returns a guard on a client. The caller must close the client.
 //
-// A client of go-redis repeats requests (MaxRetries, 3 by default), and so runs a write twice if the reply to the first was lost. Set
-// MaxRetries to -1, or write only what may be repeated. A request ends with its context if the client has ContextTimeoutEnabled; otherwise its
+// A client of go-redis repeats requests (MaxRetries of a Client is 3 by default, and MaxRedirects of a ClusterClient), and so runs the lua of Write twice if the
+// reply to the first was lost. Set MaxRetries to -1, and with a ClusterClient MaxRedirects too (it then follows no redirection), or write only what may be
+// repeated. DoTx does not run a transaction twice. A request ends with its context if the client has ContextTimeoutEnabled; otherwise its
 // ReadTimeout and WriteTimeout bound it.
 func New(client redis.UniversalClient, cfg Config) (*Guard, error) {
-	switch client.(type) {
+	once := false
+	switch c := client.(type) {
 	case nil:
 		return nil, errors.New("redisfence: the client is nil: give an open redis.UniversalClient")
 	case *redis.Ring:
 		return nil, errors.New("redisfence: the client is a redis.Ring, which can forget a key when its servers change: give a client of one server or of a cluster")
+	case *redis.Client:
+		once = c.Options().MaxRetries <= 0
+	case *redis.ClusterClient:
+		once = c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0
 	}
 	if cfg.Prefix == "" {
 		cfg.Prefix = "soloist-fence:"
 	}
-	return &Guard{client, cfg.Prefix}, nil
+	return &Guard{client, once, cfg.Prefix}, nil
 }
 
 // Claim implements fence.Guard.
@@ -155,7 +162,8 @@ func Tx(ctx context.Context) redis.Pipeliner {
 // than one seen before for the resource, lua is not run and the error is a *fence.StaleError. lua finds keys in KEYS and args in ARGV, and
 // its result is returned, as with EVAL. The token counts as seen even if lua fails.
 //
-// An error that is store.ErrUnknown means that lua may have been run, in part too.
+// An error that is store.ErrUnknown means that lua may have been run, in part too. With a client that repeats requests (see New) every error of
+// the server is that, also a *fence.StaleError: lua may have been run by an attempt before the last. Only one that lua does not compile is certain.
 func (g *Guard) Write(ctx context.Context, resource string, token int64, lua string, keys []string, args ...any) (any, error) {
 	if token <= 0 {
 		return nil, &fence.TokenError{Token: token}
@@ -167,9 +175,17 @@ func (g *Guard) Write(ctx context.Context, resource string, token int64, lua str
 	args = append([]any{token}, args...)
 	reply, err := script(lua).Run(ctx, g.client, keys, args...).Slice() // by its hash, or in full if the server has not cached it
 	if err != nil {
-		return nil, unsure(resource, err)
+		err = unsure(resource, err)
+	} else {
+		var result any
+		if result, err = g.read(resource, token, reply); err == nil {
+			return result, nil
+		}
 	}
-	return g.read(resource, token, reply)
+	if lua != "" && !g.once && !strings.Contains(err.Error(), uncompiled) { // the client tells the last attempt only
+		err = store.AsUnknown(err)
+	}
+	return nil, err
 }
 
 func script(lua string) *redis.Script {
@@ -216,6 +232,9 @@ var refusals = []string{
 	"OOM", "NOAUTH", "WRONGPASS",
 }
 
+// uncompiled is in the error of a script that does not compile, and so has not been run.
+const uncompiled = "Error compiling script"
+
 // unsure makes err a store.ErrUnknown unless the server has refused the write before it has changed anything.
 func unsure(resource string, err error) error {
 	explained := fmt.Errorf("writing to %q: %w", resource, err)
@@ -227,7 +246,7 @@ func unsure(resource string, err error) error {
 				return explained
 			}
 		}
-		if strings.Contains(reply.Error(), "Error compiling script") {
+		if strings.Contains(reply.Error(), uncompiled) {
 			return explained
 		}
 	}

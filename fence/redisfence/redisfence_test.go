@@ -1,10 +1,14 @@
 package redisfence_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,6 +34,7 @@ func newGuard(t *testing.T) (*redisfence.Guard, *redis.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opts.MaxRetries = -1
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { client.Close() })
 	g, err := redisfence.New(client, redisfence.Config{Prefix: "marks of " + t.Name() + ":"})
@@ -110,6 +115,118 @@ func TestGuardedWriteThatFails(t *testing.T) {
 	}
 	if err := g.Claim(t.Context(), "a", 4); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the token of a write that failed was not seen: %v", err)
+	}
+}
+
+// A lossy connection loses the reply to the first script that it carries out, and calls then. It does not pass on the later scripts if then has returned an answer to
+// them.
+type lossy struct {
+	net.Conn
+	of     *losses
+	script bool // one was sent, and its reply was not read yet
+}
+
+type losses struct {
+	then   func() string
+	sent   int // scripts
+	answer string
+}
+
+func (l *losses) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, addr)
+	return &lossy{Conn: c, of: l}, err
+}
+
+func (c *lossy) Write(p []byte) (int, error) {
+	if c.script = bytes.Contains(p, []byte("evalsha")); c.script {
+		c.of.sent++
+		if c.of.answer != "" {
+			return len(p), nil
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *lossy) Read(p []byte) (int, error) {
+	if c.script && c.of.answer != "" {
+		return copy(p, c.of.answer), nil
+	}
+	n, err := c.Conn.Read(p)
+	if c.script && c.of.sent == 1 && err == nil {
+		c.of.answer = c.of.then()
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// clientOf returns a client of the shared server that repeats requests or not, as one server or as a cluster of it.
+func clientOf(t *testing.T, cluster bool, again int, dial func(context.Context, string, string) (net.Conn, error)) redis.UniversalClient {
+	t.Helper()
+	addr := shared(t).Addr
+	var client redis.UniversalClient
+	if cluster {
+		slots := []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}
+		client = redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: again, Dialer: dial, Protocol: 2,
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }})
+	} else {
+		client = redis.NewClient(&redis.Options{Addr: addr, MaxRetries: again, Dialer: dial, Protocol: 2})
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// A client that repeats a write tells of the last attempt only, so no refusal of it is certain: not that of a server that has become a replica meanwhile, and not
+// that of a greater token. The refusals that a client is told which sends each request once are certain.
+func TestWriteThatTheClientRepeats(t *testing.T) {
+	const incr = "return redis.call('INCR', KEYS[1])"
+	for _, cluster := range []bool{false, true} {
+		for _, stale := range []bool{false, true} {
+			t.Run(fmt.Sprintf("cluster %v stale %v", cluster, stale), func(t *testing.T) {
+				direct := clientOf(t, cluster, -1, nil)
+				key := rand.Text()
+				cfg := redisfence.Config{Prefix: "mark of " + key + ":"}
+				other, err := redisfence.New(direct, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := other.Write(t.Context(), "x", 7, incr, []string{key}); err != nil { // the script is cached now
+					t.Fatal(err)
+				}
+				l := &losses{then: func() string {
+					if stale {
+						if err := other.Claim(t.Context(), "x", 8); err != nil {
+							t.Error(err)
+						}
+						return ""
+					}
+					return "-READONLY You can't write against a read only replica.\r\n"
+				}}
+				g, err := redisfence.New(clientOf(t, cluster, 1, l.dial), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = g.Write(t.Context(), "x", 7, incr, []string{key})
+				if n, trouble := direct.Get(t.Context(), key).Int(); n != 2 || l.sent != 2 || trouble != nil {
+					t.Fatalf("the write was sent %d times and landed %d times, with the one before; %v, %v", l.sent, n, err, trouble)
+				}
+				if !errors.Is(err, store.ErrUnknown) || errors.Is(err, fence.ErrStale) != stale {
+					t.Errorf("a write that was carried out, and sent again: %v", err)
+				}
+				if !stale {
+					return
+				}
+				if _, err := other.Write(t.Context(), "x", 7, incr, []string{key}); !errors.Is(err, fence.ErrStale) || errors.Is(err, store.ErrUnknown) {
+					t.Errorf("a stale write that was sent once: %v", err)
+				}
+				if err := g.Claim(t.Context(), "x", 7); !errors.Is(err, fence.ErrStale) || errors.Is(err, store.ErrUnknown) {
+					t.Errorf("a stale claim, which writes nothing: %v", err)
+				}
+				if _, err := g.Write(t.Context(), "x", 9, "this is no Lua", nil); err == nil || errors.Is(err, store.ErrUnknown) {
+					t.Errorf("a script that does not compile, which no attempt has run: %v", err)
+				}
+			})
+		}
 	}
 }
 
