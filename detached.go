@@ -134,8 +134,8 @@ type detachedAttempt struct {
 	claim  store.Claim
 	kept   bool // a grant that the caller does not get is kept for another call by the same holder
 
-	asked  time.Time // just before the request that was granted, or the first of several that asked for the same
-	unsure bool      // an earlier one of these got no reply, and may have been granted
+	asked   time.Time // just before the request that was granted, or the first whose outcome is unknown
+	unknown error     // the outcome of an earlier request, which may be granted at any time since, also after others were refused
 }
 
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait.
@@ -203,19 +203,20 @@ func (a *detachedAttempt) granted(caller context.Context, name string, out store
 // be used. The context of the caller does not end a request, so that its outcome is known.
 func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 	c := a.client
-	a.asked, a.unsure = c.clock.earliest(), false
-	var unknown error
+	if a.unknown == nil {
+		a.asked = c.clock.earliest()
+	}
 	over := time.Now().Add(2 * c.cfg.RequestTimeout)
 	for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
 		name, out := c.claim(context.Background(), a.target, a.claim)
-		if a.unsure && locked(out.Err) {
-			out.Err = unknown
+		if a.unknown != nil && locked(out.Err) {
+			out.Err = a.unknown
 		}
 		switch {
 		case out.Err == nil || errors.Is(out.Err, ErrHeld) || errors.Is(out.Err, ErrDone):
 			return name, out
 		case errors.Is(out.Err, ErrUnknown):
-			a.unsure, unknown = true, out.Err
+			a.unknown = out.Err
 			bound, cancel := context.WithDeadline(context.Background(), over)
 			again := pause.sleep(bound)
 			cancel()
@@ -223,11 +224,11 @@ func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 				continue
 			}
 		case !permanent(out.Err) && pause.sleep(wait):
-			if !a.unsure { // nothing was granted so far
+			if a.unknown == nil { // nothing was granted so far
 				a.asked = c.clock.earliest()
 			}
 			continue
-		case !a.unsure:
+		case a.unknown == nil:
 			return name, out
 		}
 		if !a.kept {
@@ -255,7 +256,7 @@ func (a *detachedAttempt) until(ctx context.Context, name string, g store.Grant)
 	c := a.client
 	if !a.kept {
 		end := a.asked.Add(a.claim.TTL - c.opts.Margin)
-		if !a.unsure || end.Sub(c.clock.latest()) > a.claim.TTL/2 {
+		if a.unknown == nil || end.Sub(c.clock.latest()) > a.claim.TTL/2 {
 			return c.clock.until(end), nil
 		}
 	}

@@ -136,6 +136,50 @@ func TestDetachedLeaseAfterALostReplyAndRefusals(t *testing.T) {
 	}
 }
 
+// A belated store keeps the first claim of a#1 back, whose sender gets no reply, and tells nobody of a release.
+type belated struct {
+	*soloisttest.Store
+	first atomic.Pointer[store.Claim]
+}
+
+func (s *belated) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if c := claims[0]; c.Holder == "a#1" && s.first.CompareAndSwap(nil, &c) {
+		return nil, errNoReply
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (*belated) Watch(context.Context, []string) (<-chan struct{}, error) {
+	return make(chan struct{}), nil
+}
+
+// A lease that the first request of a wait was granted late, after others were refused, is not counted from the last one, which got the same grant.
+func TestDetachedLeaseThatWasGrantedDuringTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &belated{Store: soloisttest.NewStore()}
+		other := mustLock(t, soloisttest.NewReplica(t, s.Store.Share(), soloist.Config{}), "x")
+		c := soloisttest.NewReplica(t, s, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+		var token atomic.Int64
+		late := time.AfterFunc(5*time.Second, func() {
+			wantIs(t, "releasing", other.Release(), nil)
+			outs, err := s.Store.Acquire(context.Background(), []store.Claim{*s.first.Load()})
+			if err != nil || outs[0].Err != nil {
+				t.Errorf("the first request: %v, %v", outs, err)
+				return
+			}
+			token.Store(outs[0].Grant.Token)
+		})
+		defer late.Stop()
+		l, left := mustAcquire(t, c, lockOf("a#1"), false)
+		if want := token.Load(); l.Token != want || left <= 0 {
+			t.Fatalf("%+v with %v left; want token %d", l, left, want)
+		}
+		time.Sleep(left)
+		_, err := c.Detached().Look(t.Context(), l)
+		wantIs(t, "looking when it is certainly held", err, nil)
+	})
+}
+
 // After a claim whose reply was lost, nobody says that nothing was granted: the outcome is unknown, although the store refuses the claims that follow. What was granted is
 // released as soon as it can be, and not when its TTL is over.
 func TestDetachedClaimMayHaveBeenGranted(t *testing.T) {
