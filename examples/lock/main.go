@@ -35,11 +35,18 @@ func run(ctx context.Context, path string, work time.Duration) error {
 	}
 	defer client.Close()
 
+	return closeMonth(ctx, client, work)
+}
+
+// closeMonth closes the month under a lock. It says of a month that was closed whether the lock was held until then, and of one that was not that it is still open.
+func closeMonth(ctx context.Context, client *soloist.Client, work time.Duration) error {
+	closed := false
 	patient := client.With(soloist.Options{Wait: 30 * time.Second})
-	err = patient.Do(ctx, "close-month", func(ctx context.Context, lease *soloist.Lease) error {
+	err := patient.Do(ctx, "close-month", func(ctx context.Context, lease *soloist.Lease) error {
 		fmt.Println("closing the month with token", lease.Token())
 		select {
 		case <-time.After(work):
+			closed = true
 			return nil
 		case <-ctx.Done(): // the lease is lost, or the caller gave up
 			return context.Cause(ctx)
@@ -48,10 +55,10 @@ func run(ctx context.Context, path string, work time.Duration) error {
 	switch {
 	case errors.Is(err, soloist.ErrHeld):
 		return fmt.Errorf("somebody else is closing the month: %w", err)
-	case errors.Is(err, soloist.ErrLost):
+	case errors.Is(err, soloist.ErrLost) && closed:
 		return fmt.Errorf("the month is closed, but perhaps twice: %w", err)
 	case err != nil:
-		return err
+		return fmt.Errorf("the month is not closed: %w", err)
 	}
 	fmt.Println("the month is closed")
 	return nil

@@ -255,7 +255,7 @@ func (b *backend) end(ctx context.Context, l *log) error {
 	if err = known(err); err == nil || errors.As(err, &ended) {
 		return nil
 	}
-	return wrap("ending the execution of a forgotten name", err)
+	return wrap(fmt.Sprintf("ending the execution of %q, which is forgotten,", l.name), err)
 }
 
 // Close implements casstore.Backend.

@@ -292,6 +292,40 @@ func TestThrottledList(t *testing.T) {
 	}
 }
 
+// TestSweepGoesPastWhatCannotBeEnded: an execution of a forgotten name that cannot be terminated keeps no other name from being forgotten, and is named by each sweep.
+func TestSweepGoesPastWhatCannotBeEnded(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	s := on(t, connect(t, c.TemporalServer, grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			if r, ok := request.(*workflowservice.TerminateWorkflowExecutionRequest); ok && strings.HasSuffix(r.WorkflowExecution.WorkflowId, "stays") {
+				return status.Error(codes.PermissionDenied, "not this one")
+			}
+			return invoke(ctx, method, request, reply, conn, options...)
+		})), cfg)
+	used := func(name string) { release(t, s, name, "a", grant(t, s, name, "a", time.Hour), 0) }
+	used("stays")
+	forgotten, told := 0, false
+	sweepUntil := func(done func() bool) {
+		t.Helper()
+		for begun := time.Now(); !done(); time.Sleep(10 * time.Millisecond) { // names are listed some time after they are made
+			n, err := s.Sweep(background, 100)
+			forgotten += n
+			if err != nil {
+				if told = true; !strings.Contains(err.Error(), "stays") || !strings.Contains(err.Error(), "not this one") {
+					t.Fatalf("%v; want an error that names what stays, and why", err)
+				}
+			}
+			if time.Since(begun) > servers.Patience {
+				t.Fatalf("%d names are forgotten after %v; the last error: %v", forgotten, servers.Patience, err)
+			}
+		}
+	}
+	sweepUntil(func() bool { return forgotten == 1 && told })
+	used("one")
+	used("two")
+	sweepUntil(func() bool { return forgotten == 3 })
+}
+
 // TestLateList: Temporal lists an execution some time after its start. A list of the whole name has its record all the same.
 func TestLateList(t *testing.T) {
 	c := shared(t)

@@ -165,7 +165,9 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 	parallel.Do(len(names), flights, func(i int) {
 		var l *log
 		if read[i], l, errs[i] = b.look(ctx, names[i]); l != nil && l.gone() && l.closed == "" {
-			errs[i] = b.end(ctx, l)
+			if err := b.end(ctx, l); err != nil { // it stays in the list, and must not keep those behind it from being swept
+				read[i] = casstore.Item{Name: names[i], Err: err}
+			}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {

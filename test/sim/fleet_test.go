@@ -93,6 +93,9 @@ func fleet(t *testing.T, draw func(uint64) Plan, runs uint64, procs int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	took := time.Since(begin)
+	for _, checker := range all.caught {
+		all.sum.Violations = append(all.sum.Violations, proof.Violation{Checker: checker})
+	}
 	fmt.Printf("%v\nin %v: %.0f histories a second, in %d processes\n", all.sum, took.Round(100*time.Millisecond), float64(all.sum.Histories)/took.Seconds(), procs)
 	for _, text := range all.broken {
 		t.Errorf("a worker did not end well:\n%s", text)
