@@ -104,12 +104,16 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 			return fail(err)
 		}
 	}
-	if expression, ok := j.Schedule.(*cron.Expression); ok {
-		named, err := expression.For(j.Name)
+	switch s := j.Schedule.(type) {
+	case *cron.Expression:
+		named, err := s.For(j.Name)
 		if err != nil {
 			return fail(err)
 		}
 		j.Schedule = named
+	case every, delay, at:
+	default:
+		j.Schedule = custom{s}
 	}
 	if j.Do == nil {
 		return fail(invalid("Do", "nil", "give the function to run"))

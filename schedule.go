@@ -11,8 +11,8 @@ import (
 // A Schedule defines when a job is due. Package cron parses schedules; Every, Delay and At return others, and an
 // application can implement its own. Next is a pure function: it returns the first scheduled time strictly after the
 // given one, or the zero time if there is none. Replicas must agree on it, so it must not depend on the local time zone
-// or on when the process started. It must be safe for concurrent use. If a schedule is a fmt.Stringer, lists show its
-// text.
+// or on when the process started. It must be safe for concurrent use. A scheduled time is a whole number of milliseconds:
+// one that is not is rounded up. If a schedule is a fmt.Stringer, lists show its text.
 type Schedule interface {
 	Next(after time.Time) time.Time
 }
@@ -82,8 +82,22 @@ func (a at) check() error {
 	return nil
 }
 
+// custom is a schedule of the application's own. Its times are rounded up to whole milliseconds, in which marks count.
+type custom struct{ Schedule }
+
+func (c custom) Next(after time.Time) time.Time {
+	next := c.Schedule.Next(after.Truncate(time.Millisecond)) // what is not after that has been rounded to it, or to less
+	if next.IsZero() {
+		return next
+	}
+	return next.Add(time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
 // describe returns the text of a schedule. That of an expression has its zone.
 func describe(s Schedule) string {
+	if c, ok := s.(custom); ok {
+		s = c.Schedule
+	}
 	if e, ok := s.(*cron.Expression); ok {
 		if text, err := e.MarshalText(); err == nil {
 			return string(text)

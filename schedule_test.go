@@ -79,3 +79,34 @@ func TestOneOffRunsOnceForTheFleet(t *testing.T) {
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
 	})
 }
+
+// between is a schedule of the application's own, whose times lie between two milliseconds.
+type between struct{ soloist.Schedule }
+
+func (b between) Next(after time.Time) time.Time {
+	const past = 500 * time.Microsecond
+	return b.Schedule.Next(after.Add(-past)).Add(past)
+}
+
+// Each time of a schedule is run once, as the next whole millisecond if it is none itself: a record counts in those.
+func TestTimesBetweenMilliseconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Slow(5 * time.Millisecond)
+		begin := time.Now()
+		time.Sleep(10 * time.Second)
+		var r recorder
+		start(t, a, soloist.Job{Name: "tick", Schedule: between{soloist.Every(30 * time.Second)}, Do: r.do})
+		time.Sleep(51 * time.Second)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{30*time.Second + time.Millisecond, 60*time.Second + time.Millisecond})
+		calls := s.Calls()
+		time.Sleep(10 * time.Second)
+		if calls = s.Calls() - calls; calls > 100 {
+			t.Errorf("%d requests within 10 s in which nothing was due", calls)
+		}
+		info, err := a.Admin().Job(background, "tick")
+		if err != nil || info.Schedule != "soloist_test.between" {
+			t.Errorf("listed as %q: %v", info.Schedule, err)
+		}
+	})
+}
