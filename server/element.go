@@ -141,7 +141,7 @@ func (c *call) claim() (any, error) {
 	defer stop()
 	el, err := c.server.client.With(opts).Elements(job, t.Element.options()).ClaimDetached(ctx, id, t.holder(), repeated)
 	if err != nil {
-		return nil, err
+		return nil, c.cutShort(opts, err)
 	}
 	t.Token = el.Token
 	if err := c.stillMayHold(t, repeated); err != nil {

@@ -180,6 +180,16 @@ func (c *call) waiting(opts soloist.Options) (context.Context, func()) {
 	return c.untilClosing()
 }
 
+// cutShort returns the error of a request that has waited as opts says. If the server is being shut down, the wait was cut short: another instance can go on with it.
+func (c *call) cutShort(opts soloist.Options, err error) error {
+	if opts.Wait == 0 || c.server.closing.Err() == nil || !errors.Is(err, soloist.ErrHeld) {
+		return err
+	}
+	p := problem(http.StatusServiceUnavailable, codeUnavailable, "the service is shutting down, and does not wait for the name any more; nothing was changed by this request")
+	p.retry = retryAfter
+	return p
+}
+
 func (c *call) acquire(p primitive) (any, error) {
 	t, repeated, opts, err := c.begin(p)
 	if err != nil {
@@ -203,7 +213,7 @@ func (c *call) acquire(p primitive) (any, error) {
 func (c *call) grant(ctx context.Context, t ticket, opts soloist.Options, repeated bool) (ticket, time.Time, error) {
 	got, until, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
 	if err != nil {
-		return t, time.Time{}, err
+		return t, time.Time{}, c.cutShort(opts, err)
 	}
 	t.Token, t.Permit, t.Plain = got.Token, got.Permit, got.Plain
 	return t, until, c.stillMayHold(t, repeated)

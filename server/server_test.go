@@ -353,7 +353,7 @@ func TestLeaseIsASecret(t *testing.T) {
 	s.want(200, "", "POST", "/v1/leases/"+l.Lease+"/renew", nil)
 }
 
-// An acquire waits for as long as it says, or until the server is shut down.
+// An acquire waits for as long as it says.
 func TestWaiting(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{MaxWaiting: 1})
 	l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 3600})
@@ -365,12 +365,23 @@ func TestWaiting(t *testing.T) {
 	if next := <-got; next.Token <= l.Token {
 		t.Errorf("%+v after %+v", next, l)
 	}
-	refused := make(chan answer)
-	go func() { refused <- s.send("POST", "/v1/locks/x/acquire", AcquireRequest{Wait: 600}) }()
-	s.untilOneWaits()
-	s.server.Drain()
-	if a := <-refused; a.status != 409 {
-		t.Errorf("%d %s", a.status, a.body)
+}
+
+// A request that waits when the service shuts down is told that this instance cannot be used, and not that the name is held: another instance can go on waiting.
+func TestWaitingIsCutShort(t *testing.T) {
+	for _, path := range []string{"/v1/locks/x/acquire", "/v1/locks/x/hold", "/v1/semaphores/x/acquire?limit=1", "/v1/elements/x/1/claim"} {
+		s := start(t, soloisttest.NewStore(), Config{})
+		taken := strings.Replace(path, "hold", "acquire", 1)
+		s.lease(taken, AcquireRequest{TTL: 3600})
+		refused := make(chan answer)
+		go func() { refused <- s.send("POST", path, AcquireRequest{Wait: 600}) }()
+		s.untilOneWaits()
+		s.server.Drain()
+		if a := <-refused; a.status != 503 || as[Problem](t, a).Code != codeUnavailable || a.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		s.want(503, codeUnavailable, "POST", path, AcquireRequest{Wait: 600})
+		s.want(409, codeHeld, "POST", path, nil) // it does not wait
 	}
 }
 

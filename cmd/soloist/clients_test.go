@@ -99,7 +99,7 @@ func (c *foreignClient) ends() {
 }
 
 // The clients of examples/clients hold leases through the end of an instance of the service: they go on with another, and no lease is lost. A lock
-// that is held by a connection is held again, with a higher token.
+// that is held by a connection is held again, with a higher token. What waits at an instance that shuts down waits on at another.
 func TestClientsInOtherLanguages(t *testing.T) {
 	examples := filepath.Join("..", "..", "examples", "clients")
 	for name, prepare := range map[string]func(*testing.T) []string{
@@ -126,14 +126,26 @@ func TestClientsInOtherLanguages(t *testing.T) {
 			var all []*watchedProcess
 			var urls []string
 			dir := memoryDir(t)
-			for range 2 {
+			for range 3 {
 				p := watched(t, memoryDir(t), "sqlite:"+filepath.Join(dir, "store.db"), "serve", "--listen", "0")
 				all, urls = append(all, p), append(urls, "http://"+p.address())
 			}
 			run := func(args ...string) *foreignClient {
 				t.Helper()
-				return startForeign(t, slices.Concat(client, []string{strings.Join(urls, ",")}, args)...)
+				return startForeign(t, slices.Concat(client, []string{strings.Join(urls[:2], ",")}, args)...)
 			}
+			front := run("lease", "report")
+			front.until(1, "held")
+			const asked = `soloist_store_request_duration_seconds_count{outcome="ok",verb="acquire"}`
+			if strings.Contains(all[2].get("/metrics"), asked) {
+				t.Error("the third instance has asked for a lease, and no client has")
+			}
+			waiting := startForeign(t, slices.Concat(client, []string{urls[2] + "," + urls[1], "lease", "report"})...)
+			all[2].until("/metrics", asked)
+			all[2].ends() // before the wait is over
+			front.ends()
+			waiting.until(1, "held")
+			waiting.ends()
 			lease, hold := run("lease", "close month/ü", "40"), run("hold", "nightly") // a third and a sixth of 40 s are no whole milliseconds
 			leaseToken := strings.TrimPrefix(lease.until(1, "held"), "held ")
 			first := hold.until(1, "held")
