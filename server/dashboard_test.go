@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,6 +296,13 @@ func TestPagesRefuse(t *testing.T) {
 
 // A page does not wait for a store that does not respond: it says so, and shows the store as soon as it is there.
 func TestPagesDoNotWait(t *testing.T) {
+	about, err := os.ReadFile("../docs/operate/service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("takes longer than %v s for a page", paintWithin.Seconds()); !strings.Contains(string(about), want) {
+		t.Errorf("the page about the service does not have %q", want)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := startInBubble(t, Config{OpenActions: true})
 		get := func() string {
