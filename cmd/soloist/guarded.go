@@ -82,6 +82,8 @@ func (g *guarded) options() (soloist.Options, error) {
 		return soloist.Options{}, usage("--at-least %v: must be 0 or more", g.atLeast)
 	case g.atMost < 0:
 		return soloist.Options{}, usage("--at-most %v: must be at least 1s, or 0 for no bound", g.atMost)
+	case g.atMost > 0 && g.atLeast > g.atMost:
+		return soloist.Options{}, usage("--at-least %v: must not be more than --at-most (%v)", g.atLeast, g.atMost)
 	case g.ttl < time.Second:
 		return soloist.Options{}, usage("a lease of %v is too short to stop the command in: give at least 1s for --ttl and --at-most", g.ttl)
 	case g.grace < 0 || margin >= g.ttl/2:
@@ -91,7 +93,11 @@ func (g *guarded) options() (soloist.Options, error) {
 	case g.heldCode < 0 || g.heldCode > 255:
 		return soloist.Options{}, usage("--conflict-exit-code %d: must be between 0 and 255", g.heldCode)
 	}
-	return soloist.Options{TTL: g.ttl, Margin: margin, AtLeast: g.atLeast, AtMost: g.atMost, Wait: time.Duration(g.wait)}, nil
+	opts := soloist.Options{TTL: g.ttl, Margin: margin, AtLeast: g.atLeast, Wait: time.Duration(g.wait)}
+	if g.atMost > 0 {
+		opts.AtMost = g.atMost + margin // the lease lasts until the command, which is stopped at --at-most, has ended
+	}
+	return opts, nil
 }
 
 // check refuses a command that could not be started on this machine, before a lease is taken: with --at-least others could

@@ -222,3 +222,29 @@ func TestMarginOutlastsTheGrace(t *testing.T) {
 		}
 	}
 }
+
+// A command is stopped when it has run for --at-most: neither before that, by the time that ending it may take, nor for a lease that ends then.
+func TestCommandMayRunForAtMost(t *testing.T) {
+	for _, atMost := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := soloisttest.NewClient(t)
+			g := &guarded{app: &app{ttl: 30 * time.Second}, atMost: atMost}
+			opts, err := g.options()
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			lease, err := c.With(opts).TryLock(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-lease.Context().Done()
+			if ran, cause := time.Since(begun), context.Cause(lease.Context()); ran != atMost || !errors.Is(cause, soloist.ErrOverran) {
+				t.Errorf("with --at-most %v it ended after %v: %v", atMost, ran, cause)
+			}
+			if opts.TTL > atMost {
+				t.Errorf("the name stays unavailable for %v after the death of a process with --at-most %v", opts.TTL, atMost)
+			}
+		})
+	}
+}
