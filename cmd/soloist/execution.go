@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,9 +46,8 @@ func (e *execution) run(ctx context.Context, run soloist.Run) error {
 	if e.lease != run.Lease {
 		e.lease, e.over = run.Lease, time.Now().Add(e.job.AtMost)
 	}
-	if e.job.AtMost > 0 {
-		defer time.AfterFunc(time.Until(e.over), func() { cancel(soloist.ErrOverran) }).Stop()
-	}
+	ctx, done := e.withinAtMost(ctx)
+	defer done()
 	out, errs := e.streams(run)
 	defer out.Close()
 	defer errs.Close()
@@ -69,22 +69,60 @@ func (e *execution) run(ctx context.Context, run soloist.Run) error {
 	default:
 		run.Report(end.text(), result.Code)
 	}
-	return e.ended(log, result, err, context.Cause(ctx))
+	failure := e.ended(log, result, err, context.Cause(ctx))
+	if failure != nil && ctx.Err() == nil && e.nextIsTooLate(run.Attempt) {
+		return fmt.Errorf("%w; the next attempt would begin after at-most, %v: %w", failure, e.job.AtMost, soloist.ErrOverran)
+	}
+	return failure
 }
 
-// waitForSlot waits until the command may be started.
+// withinAtMost returns a context that ends when the run has taken as long as at-most allows.
+func (e *execution) withinAtMost(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.job.AtMost == 0 {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, e.over, soloist.ErrOverran)
+}
+
+// nextIsTooLate reports whether there is another attempt after this one, and at-most is over when it begins.
+func (e *execution) nextIsTooLate(attempt int) bool {
+	next := time.Now().Add(pauseAfter(attempt, e.job.Retry))
+	return e.job.AtMost > 0 && attempt < e.job.Retry.Attempts && !next.Before(e.over)
+}
+
+// pauseAfter is the pause after a failed attempt, the first being 1, as the client makes it.
+func pauseAfter(attempt int, r crontab.Retry) time.Duration {
+	most := cmp.Or(r.MaxBackoff, max(time.Hour, r.Backoff))
+	pause := r.Backoff
+	for ; attempt > 1 && pause < most; attempt-- {
+		pause *= 2
+	}
+	return min(pause, most)
+}
+
+// waitForSlot waits until the command may be started. For another attempt than the first, at-most counts meanwhile.
 func (e *execution) waitForSlot(ctx context.Context, run soloist.Run) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if e.lease == run.Lease {
+		var done context.CancelFunc
+		ctx, done = e.withinAtMost(ctx)
+		defer done()
+	}
 	end := e.draining
 	if e.job.Crash == crontab.CrashGiveUp { // no other replica would run it
 		end = e.stop
 	}
 	defer context.AfterFunc(end, func() { cancel(soloist.ErrInterrupted) })()
 	err := e.slots.take(ctx, run.ScheduledAt)
-	if err == nil && end.Err() != nil {
-		e.slots.give()
+	if err != nil {
+		return err
+	}
+	if err = context.Cause(ctx); end.Err() != nil {
 		err = soloist.ErrInterrupted
+	}
+	if err != nil {
+		e.slots.give()
 	}
 	return err
 }

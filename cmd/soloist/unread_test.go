@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -158,5 +159,53 @@ func TestAtMostCountsFromTheFirstAttempt(t *testing.T) {
 	}
 	if len(ends) != 2 || ends[0].Equal(ends[1]) {
 		t.Errorf("the runs end at %v", ends)
+	}
+}
+
+// at-most bounds the pauses between attempts too: where the next one would begin after it, the run has failed at once. None begins when it is over.
+func TestNoAttemptBeginsAfterAtMost(t *testing.T) {
+	began := filepath.Join(t.TempDir(), "began")
+	r := &cronRun{
+		app: &app{environ: os.Environ()}, log: slog.New(slog.DiscardHandler), slots: newSlots(1), stdout: child.NewFunnel(io.Discard, nil),
+		draining: t.Context(), stop: t.Context(), hurry: make(chan struct{}), noOutput: true,
+	}
+	for name, row := range map[string]struct {
+		retry   crontab.Retry
+		attempt int
+		over    bool
+	}{
+		"one attempt":                {crontab.Retry{}, 1, false},
+		"the last attempt":           {crontab.Retry{Attempts: 2, Backoff: 2 * time.Hour}, 2, false},
+		"the next in time":           {crontab.Retry{Attempts: 3, Backoff: 29 * time.Minute}, 1, false},
+		"the next too late":          {crontab.Retry{Attempts: 3, Backoff: time.Hour}, 1, true},
+		"the pause has doubled":      {crontab.Retry{Attempts: 3, Backoff: 30 * time.Minute}, 2, true},
+		"it doubles up to its bound": {crontab.Retry{Attempts: 9, Backoff: time.Minute, MaxBackoff: 50 * time.Minute}, 8, false},
+		"it doubles beyond it":       {crontab.Retry{Attempts: 9, Backoff: time.Minute}, 8, true},
+		"its bound is an hour":       {crontab.Retry{Attempts: 99, Backoff: time.Millisecond}, 90, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := soloisttest.NewClient(t)
+			lease, err := c.TryLock(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := &execution{cronRun: r, job: crontab.Job{
+				Name: "x", Args: []string{"sh", "-c", `echo >>"$0"; exit 3`, began}, Options: crontab.Options{AtMost: time.Hour, Retry: row.retry},
+			}}
+			run := soloist.Run{Job: "x", Attempt: row.attempt, Lease: lease}
+			if err := e.run(t.Context(), run); errors.Is(err, soloist.ErrOverran) != row.over || !strings.HasPrefix(err.Error(), "exit status 3") {
+				t.Errorf("ended with %v", err)
+			}
+			if err := os.Truncate(began, 0); err != nil {
+				t.Fatal(err)
+			}
+			e.over = time.Now() // also if the pause took longer than it should
+			if err := e.run(t.Context(), run); !errors.Is(err, soloist.ErrOverran) {
+				t.Errorf("an attempt after at-most ended with %v", err)
+			}
+			if info, err := os.Stat(began); err != nil || info.Size() > 0 {
+				t.Errorf("it has begun: %v", err)
+			}
+		})
 	}
 }
