@@ -299,7 +299,13 @@ func (c *Client) follow(ctx context.Context, seen *followed, send chan<- control
 		if records, err := c.peek(ctx, []string{name}); err == nil {
 			if version := controlsVersion(records[0]); version != seen.version || version == unsettled || seen.unread != "" {
 				var bad faults
-				if each, all, err := c.controlsOf(ctx, part{}, &bad); err == nil {
+				each, all, err := c.controlsOf(ctx, part{}, &bad)
+				trusted := version
+				if OnlyUnreadable(err) { // each claim reads what was asked of its job
+					bad.add(err)
+					err, trusted = nil, unsettled
+				}
+				if err == nil {
 					unread := ""
 					if err := bad.err(); err != nil {
 						if unread = err.Error(); unread != seen.unread {
@@ -308,7 +314,7 @@ func (c *Client) follow(ctx context.Context, seen *followed, send chan<- control
 					}
 					*seen = followed{version, unread}
 					select {
-					case send <- controlNews{each, all, version, parseLeft(records[0].State)}:
+					case send <- controlNews{each, all, trusted, parseLeft(records[0].State)}:
 					case <-ctx.Done():
 					}
 				}
@@ -337,13 +343,16 @@ func (c *Client) follow(ctx context.Context, seen *followed, send chan<- control
 var unreadable = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}}
 
 // controlsOf reads the commands to the jobs whose names are in a part, and those to all jobs. Jobs whose commands, or
-// whose commands to all, cannot be read count as paused, and the reason is added to bad. The error is that of the store.
+// whose commands to all, cannot be read count as paused, and the reason is added to bad. The error is that of the store;
+// if OnlyUnreadable is true for it, each lacks what the store could not list.
 func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[string]control, all control, err error) {
 	each = map[string]control{}
 	prefix := c.names.prefix + kindControl
+	var unlisted error
 	for r, err := range c.listPart(ctx, prefix, p) {
 		if err != nil {
-			return each, unreadable, fmt.Errorf("listing what was asked of jobs: %w", err)
+			unlisted = fmt.Errorf("listing what was asked of jobs: %w", err)
+			break
 		}
 		name := strings.TrimPrefix(r.Name, prefix)
 		ctl, err := controlOf(r, time.Now())
@@ -353,9 +362,41 @@ func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[
 		}
 		each[name] = ctl
 	}
+	if unlisted != nil && !OnlyUnreadable(unlisted) {
+		return each, unreadable, unlisted
+	}
 	if all, err = c.controlOfAll(ctx); errors.Is(err, errControl) {
 		bad.add(unreadableRecord(err))
 		err = nil
 	}
-	return each, all, err
+	if err != nil {
+		return each, all, err
+	}
+	return each, all, unlisted
+}
+
+// controlsUnlisted adds to each the commands to those jobs of a part which are not in it, because the store could not
+// list them. They are read by their names, which shows of which job they cannot be.
+func (c *Client) controlsUnlisted(ctx context.Context, p part, each map[string]control) error {
+	prefix := c.names.prefix + kindJob
+	var jobs, names []string
+	for r, err := range c.listPart(ctx, prefix, p) {
+		if err != nil && !OnlyUnreadable(err) {
+			return err
+		}
+		job := strings.TrimPrefix(r.Name, prefix)
+		if _, listed := each[job]; err == nil && !listed {
+			jobs, names = append(jobs, job), append(names, c.names.prefix+kindControl+job)
+		}
+	}
+	records, errs, err := c.peekEach(ctx, append(names, c.names.prefix+nameControlOfAll))
+	if err != nil {
+		return err
+	}
+	for i, job := range jobs {
+		if each[job], err = controlRead(records[i], errs[i]); err != nil {
+			each[job] = unreadable
+		}
+	}
+	return nil
 }

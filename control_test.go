@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -532,5 +533,90 @@ func TestTriggerBesideARecordThatCannotBeRead(t *testing.T) {
 		must(t, b.Admin().Trigger(background, "tick"))
 		time.Sleep(10 * time.Second)
 		check(t, "runs", len(r.began()), 1)
+	})
+}
+
+// A damaged store cannot read one record: its lists lack that and end with an error, and so does each claim of it.
+type damaged struct {
+	*soloisttest.Store
+	record string
+}
+
+func (s damaged) unreadable() error {
+	return fmt.Errorf("the row of %q is not soloist's", s.record)
+}
+
+func (s damaged) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i, c := range claims {
+		if err == nil && c.Name == s.record {
+			outs[i] = store.Outcome{Err: s.unreadable()}
+		}
+	}
+	return outs, err
+}
+
+func (s damaged) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s damaged) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		lacks := false
+		for r, err := range s.Store.ListAfter(ctx, prefix, after) {
+			if err == nil && r.Name == s.record {
+				lacks = true
+			} else if !yield(r, err) {
+				return
+			}
+		}
+		if lacks {
+			yield(store.Record{}, &store.UnreadableError{Err: s.unreadable()})
+		}
+	}
+}
+
+// A record of commands that the store cannot read concerns its job alone: this is not run, and is told as paused, while all others are paused, resumed and
+// triggered as ever.
+func TestControlThatTheStoreCannotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
+		var log strings.Builder
+		c := soloisttest.NewReplica(t, damaged{s.Share(), "control/spoiled"}, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var spoiled, good recorder
+		jobs := []soloist.Job{
+			{Name: "spoiled", Schedule: soloist.Every(time.Hour), Do: spoiled.do},
+			{Name: "good", Schedule: soloist.Every(time.Hour), Do: good.do},
+		}
+		start(t, c, jobs...)
+		time.Sleep(time.Minute)
+		must(t, admin.Pause(background, "spoiled", "the books are open"))
+		time.Sleep(time.Minute)
+		must(t, admin.Trigger(background, "good"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if all := good.all(); len(all) != 1 || !all[0].Manual {
+			t.Errorf("of the other job, after it was triggered: %+v", all)
+		}
+		check(t, "it is logged", strings.Count(log.String(), "what was asked of jobs cannot be read"), 1)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		check(t, "runs of the other job", len(good.all()), 2)
+		check(t, "runs of a job of which nobody knows whether it is paused", len(spoiled.all()), 0)
+		paused := map[string]bool{}
+		for info, err := range c.Admin().Jobs(background) {
+			switch {
+			case err == nil:
+				paused[info.Name] = info.Paused != nil
+				check(t, info.Name+" has no next time", info.Next.IsZero(), info.Paused != nil)
+			case !soloist.OnlyUnreadable(err) || !strings.Contains(err.Error(), "control/spoiled"):
+				t.Errorf("the list: %v", err)
+			}
+		}
+		check(t, "paused", paused, map[string]bool{"spoiled": true, "good": false})
+		if info, err := c.Admin().Part("spoiled", "").Job(background, "spoiled"); err != nil || info.Paused == nil {
+			t.Errorf("%+v, %v", info, err)
+		}
 	})
 }

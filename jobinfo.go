@@ -78,7 +78,9 @@ func (a *Admin) jobs(ctx context.Context, p part) iter.Seq2[JobInfo, error] {
 	return func(yield func(JobInfo, error) bool) {
 		var bad faults
 		controls, all, err := a.client.controlsOf(ctx, p, &bad)
-		bad.add(err)
+		if bad.add(err); OnlyUnreadable(err) {
+			bad.add(a.client.controlsUnlisted(ctx, p, controls))
+		}
 		f := a.client.fleet(ctx, func(ReplicaInfo) bool { return true })
 		bad.add(f.bad.err())
 		if err := bad.err(); err != nil && !OnlyUnreadable(err) { // a job that is not paused, or has replicas, would be told otherwise
