@@ -212,6 +212,43 @@ func TestDetachedClaimMayHaveBeenGranted(t *testing.T) {
 	}
 }
 
+// A flapping store loses the first claim, refuses others for 40 s, and carries out without a reply those that follow.
+type flapping struct {
+	*soloisttest.Store
+	begin time.Time
+}
+
+func (s flapping) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	at := time.Since(s.begin)
+	switch {
+	case claims[0].Mark < 0:
+		return s.Store.Acquire(ctx, claims)
+	case at == 0:
+		return nil, errNoReply
+	case at < 40*time.Second:
+		return nil, errors.New("away")
+	}
+	if _, err := s.Store.Acquire(ctx, claims); err != nil {
+		return nil, err
+	}
+	return nil, errNoReply
+}
+
+// What a claim was granted at the end of a long wait is released soon after that, although the first request of which nothing is known was made more than a TTL ago.
+func TestDetachedClaimMayHaveBeenGrantedAtLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flapping{soloisttest.NewStore(), time.Now()}
+		other := soloisttest.NewReplica(t, s.Store.Share(), soloist.Config{})
+		c := soloisttest.NewReplica(t, s, soloist.Config{}).With(soloist.Options{Wait: 42 * time.Second})
+		_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
+		wantIs(t, "acquiring", err, soloist.ErrUnknown)
+		_, err = other.TryLock(t.Context(), "x")
+		wantIs(t, "another at once", err, soloist.ErrHeld)
+		time.Sleep(5 * time.Second)
+		mustLock(t, other, "x")
+	})
+}
+
 // A refusal that lasts is the end of a wait.
 func TestDetachedWaitEndsWithARefusalThatLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,9 +8,10 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// releaseOrphans releases, in the background, the grants that abandoned claims may have got. It reads the records
-// without claiming them, and gives up when the leases have expired. The store may grant a claim, or commit that, after its record was read: a record
-// is read again while it is free.
+// releaseOrphans releases, in the background, the grants that abandoned claims may have got. before is when they were
+// first requested. It reads the records without claiming them, and gives up after their TTL, for the last request may have
+// been granted just now. The store may grant a claim, or commit that, after its record was read: a record is read again
+// while it is free.
 func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 	asked := c.instant(before)
 	ttl := time.Duration(0)
@@ -18,7 +19,7 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 		ttl = max(ttl, claim.TTL)
 	}
 	c.background(func() {
-		ctx, cancel := c.cleanupContext(ttl - c.clock.latest().Sub(before))
+		ctx, cancel := c.cleanupContext(ttl)
 		defer cancel()
 		for wait := (&backoff{min(ttl/64, c.cfg.RequestTimeout/16), ttl / 4}); ; { // a commit is over soon, an outage may last
 			names := make([]string, len(claims))

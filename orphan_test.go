@@ -304,3 +304,42 @@ func TestCallerGoesDuringACommit(t *testing.T) {
 		mustLock(t, b, "x")
 	})
 }
+
+// A lateOutage is a store that carries out claims from an instant on, and answers no request before a later one.
+type lateOutage struct {
+	*soloisttest.Store
+	begin          time.Time
+	lost, answered time.Duration
+}
+
+func (s lateOutage) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	at := time.Since(s.begin)
+	switch {
+	case at >= s.answered:
+		return s.Store.Acquire(ctx, claims)
+	case claims[0].Mark < 0:
+		return nil, errors.New("away")
+	case at >= s.lost:
+		if _, err := s.Store.Acquire(ctx, claims); err != nil {
+			return nil, err
+		}
+	}
+	<-ctx.Done()
+	return nil, store.AsUnknown(ctx.Err())
+}
+
+// What the last of several requests was granted is given back, also if the TTL has passed since the first one.
+func TestWhatALaterRequestGotIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lateOutage{soloisttest.NewStore(), time.Now(), 6 * time.Second, 9750 * time.Millisecond}
+		a, b := soloisttest.NewReplica(t, s, soloist.Config{TTL: 9 * time.Second}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("got: %v", err)
+		}
+		if _, err := b.TryLock(background, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Fatalf("%v; want that a later request was granted", err)
+		}
+		time.Sleep(12500*time.Millisecond - time.Since(s.begin)) // that lease ends after more than 15 s
+		mustLock(t, b, "x")
+	})
+}
