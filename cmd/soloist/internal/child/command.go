@@ -89,3 +89,7 @@ func (e *LeftError) Error() string {
 // ErrOutputHeld reports that output was still open when the command and what was found of it were gone: an unknown
 // process holds it, or the one that takes the output does not. What is still to come is lost.
 var ErrOutputHeld = errors.New("the end of the command's output is lost: a process that left the command holds it open, or nobody takes it")
+
+// ErrNoTerminal reports that the command asked for the terminal in the background of a process that could not be stopped for
+// that.
+var ErrNoTerminal = errors.New("the command got SIGHUP: it asked for the terminal in the background, where it could not wait for it")

@@ -42,4 +42,8 @@
 // back: whether a command has the terminal or not, as in a pipeline. A stopped process renews no lease: when the shell
 // continues it after the TTL, the lease is lost, and the command is ended rather than continued. [Command.MayContinue] is
 // asked before the command goes on.
+//
+// A command that asks for the terminal in the background stops this process likewise. If nothing can stop it, because no
+// shell is there that could continue it or because it ignores SIGTSTP, the command gets SIGHUP; when it asks again, SIGTERM;
+// and then SIGKILL ([ErrNoTerminal]).
 package child

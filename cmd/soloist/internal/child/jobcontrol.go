@@ -13,7 +13,7 @@ import (
 // jobControl stops all commands of this process before Ctrl-Z stops the process itself: nobody renews their leases while it is stopped.
 var jobControl = struct {
 	begin sync.Once
-	asked chan chan struct{} // to stop as if by Ctrl-Z; nil where Ctrl-Z does not stop this process
+	asked chan chan bool // to stop as if by Ctrl-Z, which sends whether it could; nil where Ctrl-Z does not stop this process
 
 	mu        sync.Mutex
 	continued chan struct{} // closed when this process has been stopped, and goes on
@@ -37,15 +37,14 @@ func beginJobControl() {
 		}
 		typed := make(chan os.Signal, 1)
 		signal.Notify(typed, unix.SIGTSTP)
-		jobControl.asked = make(chan chan struct{})
+		jobControl.asked = make(chan chan bool)
 		go func() {
 			for {
 				select {
 				case <-typed: // all of our group have it
 					stopAll(os.Getpid())
 				case done := <-jobControl.asked:
-					stopAll(0)
-					close(done)
+					done <- stopAll(0)
 				}
 				select {
 				case <-typed: // from before we went on
@@ -56,11 +55,11 @@ func beginJobControl() {
 	})
 }
 
-// stopAll stops all commands, and then this process or, with 0, its whole group. It returns when this process is continued, and does nothing in a
-// group that nobody could continue, as the system does.
-func stopAll(pid int) {
+// stopAll stops all commands, and then this process or, with 0, its whole group. It returns true when this process is continued. In a group that
+// nobody could continue it does nothing, as the system does, and returns false.
+func stopAll(pid int) bool {
 	if !stoppable() {
-		return
+		return false
 	}
 	forking.Lock() // or one could be started meanwhile
 	stopChildren()
@@ -71,6 +70,7 @@ func stopAll(pid int) {
 	defer jobControl.mu.Unlock()
 	close(jobControl.continued)
 	jobControl.continued = make(chan struct{})
+	return true
 }
 
 // goesOn is closed when this process has been stopped with its commands, and goes on.
@@ -89,12 +89,13 @@ func stopChildren() {
 	}
 }
 
-// stopGroup stops this process and its group as Ctrl-Z would, and returns when it is continued.
-func stopGroup() {
+// stopGroup stops this process and its group as Ctrl-Z would, and returns true when it is continued. It returns false if Ctrl-Z would not
+// stop it.
+func stopGroup() bool {
 	if jobControl.asked == nil {
-		return
+		return false
 	}
-	done := make(chan struct{})
+	done := make(chan bool)
 	jobControl.asked <- done
-	<-done
+	return <-done
 }

@@ -35,6 +35,7 @@ type run struct {
 	pid      int // of the command, and of its group
 	id       string
 	tty      *terminal
+	refused  int // how often it asked for the terminal and could not have it
 	begun    time.Time
 	stopped  bool
 	passed   []os.Signal // of Command.Signals
@@ -55,7 +56,7 @@ type run struct {
 //
 // The result's Code is always right to exit with, unless ctx ended before the command was started: then the error is
 // the cause of that. If the result's Ran is false, the error is that or a *StartError. Otherwise it tells what else
-// went wrong, which says nothing of the command: a *LeftError, ErrOutputHeld, or an error of copying input or output.
+// went wrong, which says nothing of the command: a *LeftError, ErrOutputHeld, ErrNoTerminal, or an error of copying input or output.
 func (c *Command) Run(ctx context.Context) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -92,6 +93,9 @@ func (c *Command) Run(ctx context.Context) (Result, error) {
 	r.discard()
 	err = errors.Join(err, streams.end())
 	r.tty.restore()
+	if r.refused > 0 {
+		err = errors.Join(ErrNoTerminal, err)
+	}
 	return result, err
 }
 

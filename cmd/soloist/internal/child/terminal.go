@@ -92,7 +92,8 @@ func (t *terminal) restore() {
 }
 
 // suspend does what is right when the terminal stopped the command: lends the terminal to a command that asked for it,
-// else stops this process too, so that the shell gets its terminal back. It tells whether time has passed, so that the
+// else stops this process too, so that the shell gets its terminal back. A command that asked for the terminal when this
+// process can't be stopped is refused. It tells whether time has passed, so that the
 // lease has to be looked at before the command is continued.
 func (r *run) suspend(sig unix.Signal) bool {
 	t := r.tty
@@ -107,11 +108,26 @@ func (r *run) suspend(sig unix.Signal) bool {
 	if group == r.pid {
 		t.give(t.own)
 	}
-	stopGroup()
+	if !stopGroup() && sig != unix.SIGTSTP {
+		r.refuse()
+	}
 	if group == r.pid && t.foreground() == t.own {
 		t.lend(r.pid)
 	}
 	return true
+}
+
+// refuse lets a command know that it can't have the terminal it asked for, as the system does to a stopped group that nobody could
+// continue: by SIGHUP. A command that ignores this asks again when it is continued, so it is ended.
+func (r *run) refuse() {
+	switch r.refused++; r.refused {
+	case 1:
+		r.signalGroup(unix.SIGHUP)
+	case 2:
+		r.signalGroup(unix.SIGTERM)
+	default:
+		r.kill()
+	}
 }
 
 // fromTerminal distinguishes the stops of job control from one that somebody sent on purpose, which is theirs to undo.

@@ -391,3 +391,31 @@ func TestBackgroundCommandIsContinuedByFg(t *testing.T) {
 	p.shows(t, "<on>")
 	p.types(t, "exit\n")
 }
+
+// A command that asks for the terminal in a background in which it can't be stopped until it has it gets SIGHUP, as from the system. It is not
+// stopped and continued without end, whatever it ignores.
+func TestTerminalThatNobodyCanGive(t *testing.T) {
+	for name, row := range map[string]struct{ begin, ignores, end, says string }{
+		"a command":                           {`(`, ``, ` &)`, "helper: code 129"},
+		"one that ignores SIGHUP":             {`(`, `trap "" HUP;`, ` &)`, "helper: code 143"},
+		"one that ignores all it can":         {`(`, `trap "" HUP TERM;`, ` &)`, "helper: code 137"},
+		"one of a process that Ctrl-Z spares": {`(trap "" TSTP; exec `, ``, `) &`, "helper: code 129"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, file, on := bash(t), inTemp(t, "pid"), inTemp(t, "on")
+			p.types(t, row.begin+`env $helper /bin/sh -c '`+row.ignores+` echo $PPID >`+file+`; until [ -e `+on+` ]; do :; done; read x </dev/tty'`+row.end+"\n")
+			pid := pidIn(t, file)
+			waitFor(t, "the shell that started it in the background has ended", func() bool {
+				q, _ := readProcess(pid)
+				return q.parent == os.Getpid() || row.end == ") &"
+			})
+			p.types(t, "echo shell-$((2+2))\n")
+			p.shows(t, "shell-4") // it is in front
+			if err := os.WriteFile(on, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.shows(t, row.says+", "+ErrNoTerminal.Error())
+			p.types(t, "exit\n")
+		})
+	}
+}
