@@ -13,9 +13,11 @@ import (
 )
 
 // adopted reports whether orphans of this process's descendants become its children; strangers are the children that it
-// had before. Both are guarded by the lock of children.
+// had before, and the guard. alone reports whether all orphans are those of commands: no stranger can leave one, and neither
+// can others in a container, whose orphans go to its process 1. All are guarded by the lock of children.
 var (
 	adopted   bool
+	alone     bool
 	strangers []process
 )
 
@@ -30,9 +32,11 @@ func Adopt() error {
 	if adopted {
 		return nil
 	}
+	alone = os.Getpid() != 1
 	for _, p := range processes() {
 		if p.parent == os.Getpid() {
 			strangers = append(strangers, p)
+			alone = alone && gone(p)
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -107,6 +111,13 @@ func adopts() bool {
 	children.Lock()
 	defer children.Unlock()
 	return adopted
+}
+
+// adoptsAlone reports whether only orphans of commands come to this process.
+func adoptsAlone() bool {
+	children.Lock()
+	defer children.Unlock()
+	return alone
 }
 
 // registered are the children that this process has started and not reaped.

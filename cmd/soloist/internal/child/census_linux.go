@@ -16,6 +16,7 @@ type census struct {
 	unread   map[int]bool     // orphans that have no environment yet: a program is being executed
 	started  map[int]struct{} // the children that this process has started
 	adopted  bool             // orphans come to this process
+	alone    bool             // and only those of commands
 }
 
 // A pendingCensus is one that has not begun to look.
@@ -57,7 +58,7 @@ func takeCensus() *census {
 // newCensus looks at all processes. forking is held.
 func newCensus() *census {
 	c := &census{
-		adopted: adopts(), started: registered(), all: processes(),
+		adopted: adopts(), alone: adoptsAlone(), started: registered(), all: processes(),
 		children: make(map[int][]process), groups: make(map[int][]process), marks: make(map[int][]byte), unread: make(map[int]bool),
 	}
 	for _, p := range c.all {
@@ -111,8 +112,7 @@ func (c *census) isOf(orphan process, id string) (is, sure bool) {
 	if mark, marked := c.marks[orphan.pid]; marked {
 		return bytes.Contains(mark, []byte(id)), true
 	}
-	// Only descendants' orphans come to a process that is not the first of its container: with one run they are its.
-	if len(c.started) == 1 && os.Getpid() != 1 {
+	if len(c.started) == 1 && c.alone {
 		return true, true
 	}
 	return false, !c.unread[orphan.pid]

@@ -78,12 +78,18 @@ func (e *StartError) Error() string { return fmt.Sprintf("can't run %q: %s", e.F
 // Unwrap returns what the system said.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// A LeftError names processes of a command that could not be ended: they belong to another user, or hang in the kernel.
-type LeftError struct{ Pids []int }
+// A LeftError names processes that go on when the command has ended.
+type LeftError struct {
+	Pids    []int
+	Unknown bool // they may be the command's or others', and were left alone; else they are its, and could not be ended
+}
 
 func (e *LeftError) Error() string {
-	return fmt.Sprintf("processes %s go on: they could not be killed (another user's, or hanging in the kernel)",
-		strings.Trim(fmt.Sprint(e.Pids), "[]"))
+	why := "they could not be killed (another user's, or hanging in the kernel)"
+	if e.Unknown {
+		why = "nobody can tell whether they are the command's or others', as " + RunVariable + " is not seen in their environment"
+	}
+	return fmt.Sprintf("processes %s go on: %s", strings.Trim(fmt.Sprint(e.Pids), "[]"), why)
 }
 
 // ErrOutputHeld reports that output was still open when the command and what was found of it were gone: an unknown

@@ -15,7 +15,8 @@
 //   - Processes that left the group and whose parents ended (daemons): on Linux after [Adopt], which makes this process
 //     the parent of such orphans. An orphan is told to be of a run by the variable SOLOIST_RUN that it inherited, or
 //     because there is only one run. One that threw its environment away while several runs went on is ended when the
-//     last of them ends.
+//     last of them ends. Orphans of others come here too if this process is process 1 (of a container), or had children
+//     when it adopted: then one without the variable is left alone, and named by a [LeftError] if it began after the command.
 //   - Every process of the run, on Linux, if the cgroup of this process was delegated to it.
 //
 // # What is not

@@ -25,7 +25,7 @@ func (r *run) strays() []process {
 }
 
 // left returns the processes of the run other than the command, which has ended. It returns a *LeftError with processes
-// that may be of the run and have been starting a program for longer than dieWithin.
+// that may be of the run: those that have been starting a program for longer than dieWithin, and those of unknown.
 func (r *run) left() ([]process, error) {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		candidates, complete := r.candidates()
@@ -40,9 +40,28 @@ func (r *run) left() ([]process, error) {
 			return nil, leftError(undecided)
 		case !r.cgroup.empty() && time.Since(begin) < dieWithin: // one was just started, or is just gone
 		case len(undecided) == 0 && c.sawAlive(candidates):
-			return nil, nil // they are not of the run
+			return nil, r.unknown(c) // they are not surely of the run
 		}
 	}
+}
+
+// unknown returns a *LeftError with the orphans that may be of the run or of others: without a mark, and not older than the
+// command. It returns nil where that is known.
+func (r *run) unknown(c *census) error {
+	if c.alone || !c.adopted || r.cgroup != nil {
+		return nil
+	}
+	e := &LeftError{Unknown: true}
+	for _, p := range c.orphans() {
+		if _, marked := c.marks[p.pid]; !marked && p.start >= c.all[r.pid].start {
+			e.Pids = append(e.Pids, p.pid)
+		}
+	}
+	if len(e.Pids) == 0 {
+		return nil
+	}
+	slices.Sort(e.Pids)
+	return e
 }
 
 // candidates are the living orphans that may be of the run, whose command has ended, found without looking at every

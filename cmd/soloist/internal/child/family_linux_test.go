@@ -2,8 +2,13 @@ package child
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What a command leaves behind when it ends by itself is ended.
@@ -109,6 +114,56 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	}
 }
 
+// daemon is a script that starts a daemon, which writes its number to a file.
+const daemon = `/usr/bin/setsid -f /bin/sh -c 'echo $$ >$0; exec sleep 1000' `
+
+// What was a child of this process before it adopted may leave a daemon, which is not a run's. Nobody can tell it from what a run has left that threw
+// its environment away: that is left alone too, and both are named.
+func TestDaemonsOfStrangersAreLeftAlone(t *testing.T) {
+	begun, theirs, ours, bare := inTemp(t, "begun"), inTemp(t, "theirs"), inTemp(t, "ours"), inTemp(t, "bare")
+	said, err := os.Create(inTemp(t, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = said.Close() }()
+	pid := foreign(t, []*os.File{said, said, said}, append(os.Environ(), helper+"=run"), nil,
+		sh(`(until [ -e $1 ]; do sleep 0.01; done; `+daemon+`$2) & shift 2; exec "$@"`, append([]string{begun, theirs, self(t)}, sh(
+			`>$1; `+daemon+`$3; env -i `+daemon+`$4; until [ -s $2 ] && [ -s $3 ] && [ -s $4 ]; do :; done
+			until read -r _ _ _ parent _ </proc/$(cat $2)/stat && [ $parent = $PPID ]; do :; done`,
+			begun, theirs, ours, bare)...)...)...)
+	status := waitForeign(t, pid)
+	text, err := os.ReadFile(said.Name())
+	if err != nil || status.ExitStatus() != 0 {
+		t.Fatalf("%v, %v, %s", err, status, text)
+	}
+	a, b := pidIn(t, theirs), pidIn(t, bare)
+	if !alive(a) || !alive(b) || alive(pidIn(t, ours)) {
+		t.Errorf("the daemon of a stranger lives: %t, that of the run without an environment: %t, that with one: %t", alive(a), alive(b), alive(pidIn(t, ours)))
+	}
+	if want := fmt.Sprintf("processes %d %d go on: nobody can tell", min(a, b), max(a, b)); !bytes.Contains(text, []byte(want)) {
+		t.Errorf("%s\nwant %q", text, want)
+	}
+	for _, pid := range []int{a, b} {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		waitFor(t, "the end of a daemon", func() bool { return !alive(pid) })
+	}
+}
+
+// Process 1 of a container gets also what others leave in it: what a run has left that threw its environment away is named.
+func TestProcessOneNamesWhatMayBeOfARun(t *testing.T) {
+	namespace := []string{"unshare", "--pid", "--fork", "--mount-proc"}
+	if result, err := (&Command{Args: slices.Concat(namespace, []string{"true"})}).Run(t.Context()); err != nil || result.Code != 0 {
+		t.Skipf("there is no process 1 to be had here: %+v, %v", result, err)
+	}
+	ours, bare := inTemp(t, "ours"), inTemp(t, "bare")
+	script := sh(daemon+`$1; env -i `+daemon+`$2; until [ -s $1 ] && [ -s $2 ]; do :; done; exit 3`, ours, bare)
+	r := begin(t, Command{Args: slices.Concat(namespace, []string{"env", helper + "=run", self(t)}, script)})
+	result := r.wait(t)
+	if want := fmt.Sprintf("helper: code 3, processes %d go on: nobody can tell", pidIn(t, bare)); r.err != nil || result.Code != 3 || !r.out.has(want)() {
+		t.Errorf("%+v, %v, %q, want %q", result, r.err, r.out.String(), want)
+	}
+}
+
 // Orphans that end by themselves leave no zombies while the command goes on.
 func TestOrphansAreReaped(t *testing.T) {
 	file := inTemp(t, "pid")
@@ -156,8 +211,11 @@ func TestTheMarkTellsWhoseAnOrphanIs(t *testing.T) {
 		"that of a run within ours":     {census{started: two, marks: marked("mine another")}, true, true},
 		"another's":                     {census{started: one, marks: marked("another")}, false, true},
 		"another's, of two runs":        {census{started: two, marks: marked("another")}, false, true},
-		"of two runs, without a mark":   {census{started: two}, false, true},
-		"of two runs, not readable yet": {census{started: two, unread: map[int]bool{orphan.pid: true}}, false, false},
+		"of one run, without a mark":    {census{started: one, alone: true}, true, true},
+		"of two runs, without a mark":   {census{started: two, alone: true}, false, true},
+		"of two runs, not readable yet": {census{started: two, alone: true, unread: map[int]bool{orphan.pid: true}}, false, false},
+		"of one run, or of others":      {census{started: one}, false, true},
+		"of others, not readable yet":   {census{started: one, unread: map[int]bool{orphan.pid: true}}, false, false},
 	} {
 		if mine, sure := c.census.isOf(orphan, "mine"); mine != c.mine || sure != c.sure {
 			t.Errorf("%s: of the run: %t, surely: %t; want %t and %t", what, mine, sure, c.mine, c.sure)
