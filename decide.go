@@ -243,9 +243,14 @@ func (j *plannedJob) scheduledRun(state jobState, due time.Time) runID {
 }
 
 // ambiguous reports whether another replica, looking back from the takeover of this run, might find another one: because its clock differs,
-// or because it has known the job for a shorter time than this one, and the record does not tell since when.
+// or because it has known the job for a shorter time than this one, and the record does not tell since when. It never does for the first run of a
+// fixed delay, which is due since then.
 func (j *plannedJob) ambiguous(d decision, g store.Grant, sinceThere int64, t trip) bool {
-	if _, delayed := j.delayed(); !delayed && g.Mark == 0 && !j.since.IsZero() && j.since.UnixMilli() != sinceThere {
+	_, delayed := j.delayed()
+	switch {
+	case delayed && j.ended.IsZero():
+		return true
+	case !delayed && g.Mark == 0 && !j.since.IsZero() && j.since.UnixMilli() != sinceThere:
 		return true
 	}
 	first, last := t.asked.Add(-skew), t.answered.Add(skew)

@@ -543,3 +543,34 @@ func TestAttemptsCountOverReplicas(t *testing.T) {
 		one.Heal()
 	})
 }
+
+// The first run of a job with a fixed delay is due since each process began, and is the same run nevertheless: each crash of it is told, and counts.
+func TestCrashesInTheFirstRunOfADelayCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		network := soloisttest.NewStore()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Delay(time.Hour), TTL: 20 * time.Second, Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}}
+		for range 4 { // the job ends each process in which it is begun
+			life := network.Share()
+			job.Do = func(ctx context.Context, run soloist.Run) error {
+				_ = r.do(ctx, run)
+				life.Stall()
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			stop := start(t, soloisttest.NewReplica(t, life, soloist.Config{}), job)
+			time.Sleep(2 * time.Minute)
+			stop()
+			life.Heal()
+		}
+		var attempts []int
+		for _, run := range r.all() {
+			attempts = append(attempts, run.Attempt)
+		}
+		check(t, "attempts", attempts, []int{1, 2})
+		info, err := soloisttest.NewReplica(t, network, soloist.Config{}).Admin().Job(background, "tick")
+		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || info.Runs[1].Outcome != soloist.OutcomeAbandoned {
+			t.Errorf("the history: %+v, %v", info.Runs, err)
+		}
+	})
+}
