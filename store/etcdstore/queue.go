@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -192,7 +193,7 @@ func (s *Store) take(ctx context.Context, c store.Claim, p pair) (pair, time.Dur
 // last. waits reports that there is a ticket.
 //
 // The key by which those who wait hear of the end of a lease is attached to the session that has the name: while it is there, the name is taken. The first who waits writes it, and
-// must know that session.
+// must know that session. If somebody has deleted the record by hand, the key is that of a session which does not have the name: then it is deleted, and p is unsure.
 func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, before pair) (waits bool, p pair, err error) {
 	client, err := s.clients.get(ctx)
 	if err != nil {
@@ -219,7 +220,8 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, 
 		tell := clientv3.OpPut(queued, "", clientv3.WithLease(leaseOf(before.record.Session)))
 		otherwise = []clientv3.Op{clientv3.OpTxn(append(first, has...), append(slices.Clip(then), tell), no.otherwise(s.keys, c.Name))}
 	}
-	reply, err := s.height.commit(client.Txn(ctx), ask{append(is, has...), then, otherwise})
+	told := clientv3.OpGet(queued) // not the key only: etcd's reply to that has no lease
+	reply, err := s.height.commit(client.Txn(ctx), ask{append(is, has...), append(slices.Clip(then), told), otherwise})
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return false, pair{}, err
@@ -244,7 +246,26 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, 
 	}
 	p = pairOf(c.Name, seen[0].GetResponseRange().Kvs, presence{})
 	p.unsure = false
+	if reply.Succeeded && p.err == nil {
+		if kvs := seen[len(seen)-1].GetResponseRange().Kvs; !p.taken || len(kvs) == 1 && kvs[0].Lease != int64(leaseOf(p.record.Session)) {
+			p.unsure = true
+			return false, p, s.untell(ctx, client, queued, kvs)
+		}
+	}
 	return true, s.sights.see(c.Name, p), nil
+}
+
+// untell deletes the key by which those who wait hear of the end of a lease, as it was read: it is that of another session than has the name. All who wait ask again.
+func (s *Store) untell(ctx context.Context, client *clientv3.Client, queued string, kvs []*mvccpb.KeyValue) error {
+	for _, kv := range kvs {
+		_, err := s.height.commit(client.Txn(ctx), ask{
+			are: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(queued), "=", kv.ModRevision)}, then: []clientv3.Op{clientv3.OpDelete(queued)},
+		})
+		if err != nil {
+			return store.AsUnknown(s.wrap("waiting", err)) // there is a ticket
+		}
+	}
+	return nil
 }
 
 // findTicket forgets the ticket of a place if etcd has not written it.

@@ -231,6 +231,41 @@ func TestKilledWaiters(t *testing.T) {
 	}
 }
 
+// TestRecordDeletedWhileOthersWait: a record that somebody deletes by hand frees its name for those who wait, too, although the process that had it goes on; and who takes it
+// then without waiting is followed by them, also if it dies.
+func TestRecordDeletedWhileOthersWait(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
+			server := shared(t)
+			below := prefix()
+			a, b, c := server.open(t, below), server.open(t, below), server.open(t, below)
+			for _, name := range []string{"name", "another"} {
+				if _, err := acquire(background, a, name, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, stop := context.WithCancel(background)
+			waits := waiting(ctx, b, "name", "b")
+			servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
+			stop()
+			<-waits
+			if _, err := server.client.Delete(background, below+"n/name\trecord"); err != nil {
+				t.Fatal(err)
+			}
+			if !taken {
+				served(t, waiting(background, b, "name", "b"))
+				return
+			}
+			if _, err := acquire(background, c, "name", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			waits = waiting(background, b, "name", "b")
+			server.revoke(t, below, "name") // as etcd does when its process has died
+			served(t, waits)
+		})
+	}
+}
+
 // TestForeignTicket: what something else has written into a queue holds up nobody.
 func TestForeignTicket(t *testing.T) {
 	server := shared(t)
