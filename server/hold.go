@@ -6,9 +6,11 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/internal/listen"
 )
 
 // HoldEvent is a line of the response to a hold.
@@ -96,14 +98,15 @@ func (c *call) hasStopped(t ticket, end time.Time) bool {
 	}
 }
 
-// cut reports whether it was this process that closed the connection of a request that has ended, as at the end of a drain: writing to it tells. It does not
-// by HTTP/2, so there each request that ends after a drain has begun counts as cut.
+// cut reports whether a request has ended that its client has not ended: this process closed the connection, as at the end of a drain, or the client has
+// vanished, or does not read. Writing to it tells. It does not by HTTP/2, so there each request that ends after a drain has begun counts as cut.
 func (c *call) cut() bool {
 	if c.ProtoMajor >= 2 {
 		return c.server.closing.Err() != nil
 	}
 	_, err := c.w.Write([]byte("\n"))
-	return errors.Is(errors.Join(err, http.NewResponseController(c.w).Flush()), net.ErrClosed)
+	err = errors.Join(err, http.NewResponseController(c.w).Flush())
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || listen.Vanished(err)
 }
 
 // errLate is that the store has not responded until the lease could have ended.

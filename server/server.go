@@ -37,7 +37,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Server is the handler of the API. It is safe for concurrent use.
+// A Server is the handler of the API. It is safe for concurrent use. A client whose machine vanishes keeps its place, and a lease that it holds by its connection, until
+// that connection ends. Linux takes a quarter of an hour for that unless the option TCP_USER_TIMEOUT of the listener says less; for soloist serve it is 10 s.
 type Server struct {
 	Config
 	client    *soloist.Client

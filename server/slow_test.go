@@ -192,6 +192,29 @@ func TestHoldTellsHowLong(t *testing.T) {
 	})
 }
 
+// A client that does not read keeps its name for as long as it was told, and as its TTL is, for it has not closed the connection.
+func TestHoldOfAClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t, Config{OpenActions: true})
+		begin := time.Now()
+		if e := lines(t, s.holdInBubble(p, AcquireRequest{TTL: 60}))(); e.Event != "held" || e.ExpiresIn != 54 {
+			t.Fatalf("%+v", e)
+		}
+		other := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{})
+		time.Sleep(54 * time.Second)
+		if _, err := other.TryLock(t.Context(), "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("after %v, although it was told to be held: %v", time.Since(begin), err)
+		}
+		if used := s.server.waiting.used(); used != 0 {
+			t.Errorf("%d places are used", used)
+		}
+		time.Sleep(27 * time.Second) // it was renewed after 20 s
+		if _, err := other.TryLock(t.Context(), "x"); err != nil {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+	})
+}
+
 // A grant or a renewal tells how long the lease is certainly held from when its request was sent on, however long that waited for the name or for the store.
 func TestGrantTellsHowLong(t *testing.T) {
 	waits := struct {

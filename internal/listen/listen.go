@@ -7,15 +7,26 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
+
+// SilentFor is how long the other end of a TCP connection may not acknowledge what it is sent, or a sign of life that it is asked for. Then the connection ends with
+// an error of which Vanished reports true. Systems other than Linux wait for as long as they are set up to.
+const SilentFor = 10 * time.Second
 
 // Listen opens the address. A unix socket is for the user that runs this process alone. If its file is left from a process that has died, it
 // is replaced; one that does not refuse connections is another's, and an error. Close removes the file, unless it is another's by then.
 func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	if a.path == "" {
-		return config.Listen(ctx, "tcp", a.String())
+		config.Control = endSilent
+		l, err := config.Listen(ctx, "tcp", a.String())
+		if err != nil {
+			return nil, err
+		}
+		return connections{l}, nil
 	}
 	if err := a.removeStale(ctx); err != nil {
 		return nil, err
@@ -33,6 +44,51 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// Vanished reports whether a connection has ended because nothing came from the other end: it has not closed it, and may not know.
+func Vanished(err error) bool {
+	for _, silent := range []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} { // the last two if the way to it is known to be gone
+		if errors.Is(err, silent) {
+			return true
+		}
+	}
+	return false
+}
+
+// connections is a listener whose connections keep why they have ended.
+type connections struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l connections) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: c}, nil
+}
+
+// A connection tells each Write if the other end has vanished. The kernel tells it once, and that is mostly a Read.
+type connection struct {
+	net.Conn
+	vanished atomic.Pointer[error]
+}
+
+// Read implements net.Conn.
+func (c *connection) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if Vanished(err) {
+		c.vanished.Store(&err)
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *connection) Write(b []byte) (int, error) {
+	if err := c.vanished.Load(); err != nil {
+		return 0, *err
+	}
+	return c.Conn.Write(b)
 }
 
 // A socket is a listener with a file.
