@@ -73,8 +73,9 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	state := j.sawGrant(g, t.answered)
 	sinceThere := state.Since
 	d := decision{state: state, mark: g.Mark}
-	if g.Mark == 0 && !j.since.IsZero() {
-		d.mark = j.since.UnixMilli()
+	unmarked := g.Mark <= j.forgot && !j.since.IsZero()
+	if unmarked {
+		d.mark = max(g.Mark, j.since.UnixMilli())
 	}
 	if state.Died > 0 { // a holder after that one, if there was any, has begun nothing: it would have written so before
 		g.ExpiredAge = max(1, t.asked.Sub(time.UnixMilli(state.Died)))
@@ -88,8 +89,8 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	j.sawClaims(d.state, g, t.asked)
 	var crashed bool
 	d.runID, crashed = j.pickRun(&d.state, g, t, died)
-	if _, delayed := j.delayed(); g.Mark == 0 && !delayed && !j.since.IsZero() {
-		d.state.Since = j.since.UnixMilli() // from here on all replicas count from when the first of those knew the job that were granted it
+	if _, delayed := j.delayed(); unmarked && !delayed {
+		d.state.Since, d.state.Forgot = j.since.UnixMilli(), j.forgot // from here on all replicas count from when the first of those knew the job that were granted it
 	}
 	if !d.none() {
 		if !crashed { // else that holder has counted them
@@ -250,7 +251,7 @@ func (j *plannedJob) ambiguous(d decision, g store.Grant, sinceThere int64, t tr
 	switch {
 	case delayed && j.ended.IsZero():
 		return true
-	case !delayed && g.Mark == 0 && !j.since.IsZero() && j.since.UnixMilli() != sinceThere:
+	case !delayed && g.Mark <= j.forgot && !j.since.IsZero() && j.since.UnixMilli() != sinceThere:
 		return true
 	}
 	first, last := t.asked.Add(-skew), t.answered.Add(skew)

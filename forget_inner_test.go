@@ -3,6 +3,7 @@ package soloist
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -185,4 +186,51 @@ func TestEndOfAPauseByAWrongClock(t *testing.T) {
 			t.Errorf("written %v ago: it lasted until %v from now, want %v; %v", age, got, want, err)
 		}
 	}
+}
+
+// A job that was forgotten and comes back on a replica whose clock is ahead is run by the others nevertheless, from when those know it.
+func TestForgottenJobIsBackOnAClockThatIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		ahead, right := forceClient(t, s), forceClient(t, s.Share())
+		var ran []time.Duration
+		begin := time.Now()
+		job := Job{Name: "tick", Schedule: Every(minute), Missed: MissedAll, Do: func(_ context.Context, run Run) error {
+			ran = append(ran, run.ScheduledAt.Sub(begin))
+			return nil
+		}}
+		runFor := func(c *Client, d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if err := c.Run(ctx, job); err != nil {
+				t.Error(err)
+			}
+		}
+		runFor(right, 90*second)
+		time.Sleep(10*minute + 30*second)
+		if err := right.Admin().Forget(t.Context(), "tick"); err != nil {
+			t.Fatal(err)
+		}
+		r, err := ahead.NewRunner(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs := r.plan.joining()
+		jobs[0].since = time.Now().Add(time.Hour)
+		missing, err := r.read(t.Context(), jobs, []string{jobs[0].name})
+		if err == nil {
+			err = r.create(t.Context(), missing)
+		}
+		if err != nil || len(missing) != 1 {
+			t.Fatal(missing, err)
+		}
+		info, err := right.Admin().Job(t.Context(), "tick")
+		if err != nil || !info.DoneUpTo.IsZero() {
+			t.Errorf("before it has run it is done up to %v: %v", info.DoneUpTo, err)
+		}
+		runFor(right, 150*second)
+		if want := []time.Duration{minute, 13 * minute, 14 * minute}; !slices.Equal(ran, want) {
+			t.Errorf("run for %v, want %v", ran, want)
+		}
+	})
 }

@@ -46,6 +46,7 @@ type jobState struct {
 	About    string      `json:"about,omitempty"`   // the job's description
 	Grace    int64       `json:"grace,omitempty"`   // how late a run may begin, the jitter included, in ms; 0 means the default
 	Since    int64       `json:"since,omitempty"`   // since when the job is known to the fleet, unix ms: nothing before is missed
+	Forgot   int64       `json:"forgot,omitempty"`  // the mark that the record had when a job of this name was forgotten: it says nothing of this one
 	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about, unix ms; of a manual run its number, negative
 	Attempts int         `json:"attempts,omitempty"`
 	Next     int64       `json:"next,omitempty"`    // the scheduled time of a run that was cut off and comes after Pending, unix ms
@@ -118,6 +119,7 @@ func parseJobState(b []byte) (jobState, error) {
 // A jobHead is the part of a jobState that each replica reads whenever it looks at the record. To read the rest takes several times as long.
 type jobHead struct {
 	Since   int64 `json:"since"`
+	Forgot  int64 `json:"forgot"`
 	Pending int64 `json:"pending"`
 	Ended   int64 `json:"ended"`
 	Trigger int64 `json:"trigger"`
@@ -125,7 +127,7 @@ type jobHead struct {
 
 // head returns the part of the state that a jobHead is.
 func (s *jobState) head() jobHead {
-	return jobHead{Since: s.Since, Pending: s.Pending, Ended: s.Ended, Trigger: s.Trigger}
+	return jobHead{Since: s.Since, Forgot: s.Forgot, Pending: s.Pending, Ended: s.Ended, Trigger: s.Trigger}
 }
 
 // mostCounted is above every number that a replica counts to, and above every instant in ms that it writes down.
@@ -138,7 +140,7 @@ func (s *jobState) check() error {
 }
 
 func (h jobHead) check() error {
-	return errors.Join(counted("since", h.Since), counted("pending", max(h.Pending, -h.Pending)), counted("ended", h.Ended), counted("trigger", h.Trigger))
+	return errors.Join(counted("since", h.Since), counted("forgot", h.Forgot), counted("pending", max(h.Pending, -h.Pending)), counted("ended", h.Ended), counted("trigger", h.Trigger))
 }
 
 // counted returns an error if n is not from 0 to mostCounted.

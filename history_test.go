@@ -72,9 +72,9 @@ func TestStateOfAUserFits(t *testing.T) {
 
 // What is read of a state when only its head is read is what all of it says.
 func TestHeadOfAState(t *testing.T) {
-	s := jobState{Since: 1, Pending: -2, Ended: 3, Trigger: 4, Runs: []RunRecord{{Token: 5}}}
+	s := jobState{Since: 1, Forgot: 6, Pending: -2, Ended: 3, Trigger: 4, Runs: []RunRecord{{Token: 5}}}
 	var head jobHead
-	if err := json.Unmarshal(s.json(), &head); err != nil || head != s.head() || head != (jobHead{Since: 1, Pending: -2, Ended: 3, Trigger: 4}) {
+	if err := json.Unmarshal(s.json(), &head); err != nil || head != s.head() || head != (jobHead{Since: 1, Forgot: 6, Pending: -2, Ended: 3, Trigger: 4}) {
 		t.Errorf("read %+v, %v, want %+v", head, err, s.head())
 	}
 }

@@ -123,7 +123,7 @@ func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 		err = unreadableRecord(fmt.Errorf("job %q: %w", name, err))
 	}
 	info := JobInfo{Name: name, Schedule: s.Schedule, About: s.About, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs, Grace: s.grace()}
-	if r.Mark > 0 {
+	if r.Mark > s.Forgot {
 		info.DoneUpTo = time.UnixMilli(max(r.Mark, ctl.Resumed)).UTC()
 	}
 	if s.Ended > 0 {

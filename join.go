@@ -76,7 +76,8 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 		r.mu.Lock()
 		spec, ahead := j.jobSpec, r.plan.read(j, records[i], read)
 		if forgotten(records[i]) && !time.UnixMilli(records[i].Mark).After(read.answered) { // the store deletes it, and a mark that is ahead with it
-			missing = append(missing, j.firstRecord(records[i].Mark))
+			j.forgot = records[i].Mark
+			missing = append(missing, j.firstRecord())
 		}
 		r.mu.Unlock()
 		r.reportAhead(spec, ahead, read.answered)
@@ -88,12 +89,11 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 type jobRecord struct {
 	name  string
 	ttl   time.Duration
-	left  int64 // the mark of the job of that name that was forgotten, if the store has not deleted it
 	state jobState
 }
 
-func (j *plannedJob) firstRecord(left int64) *jobRecord {
-	rec := &jobRecord{name: j.name, ttl: j.opts.TTL, left: left}
+func (j *plannedJob) firstRecord() *jobRecord {
+	rec := &jobRecord{name: j.name, ttl: j.opts.TTL, state: jobState{Forgot: j.forgot}}
 	rec.state.describe(j.job)
 	if _, delayed := j.delayed(); !delayed && !j.since.IsZero() {
 		rec.state.Since = j.since.UnixMilli()
@@ -106,7 +106,7 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	c := r.client
 	claims := make([]store.Claim, len(missing))
 	for i, rec := range missing {
-		claims[i] = store.Claim{Name: rec.name, Holder: c.newHolder(), TTL: rec.ttl, Mark: rec.left + 1}
+		claims[i] = store.Claim{Name: rec.name, Holder: c.newHolder(), TTL: rec.ttl, Mark: rec.state.Forgot + 1}
 	}
 	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
 	if err != nil {
@@ -124,8 +124,7 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 			continue
 		}
 		rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: out.Grant.Token, State: rec.state.json(), Retain: Forever}
-		if rec.left > 0 {
-			rel.Mark = rec.state.Since // so that nobody goes on from where the one before was
+		if rec.state.Forgot > 0 {
 			anew = append(anew, rel)
 			continue
 		}

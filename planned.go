@@ -63,6 +63,7 @@ type plannedJob struct {
 
 	since      time.Time // since when the job is known, here or to the fleet: what counts while its record has no mark
 	mark       int64     // of the record: all scheduled times up to it, in unix ms, are done
+	forgot     int64     // a mark of the record up to which it is that of a job of this name that was forgotten
 	ended      time.Time // of the last run; zero if there was none. One that ended in the future, by the clock of another replica, ended when this was seen
 	endedThere int64     // the same as the record has it, in unix ms
 	served     int64     // the last manual run that was done
@@ -134,6 +135,7 @@ func (j *plannedJob) sawState(s jobHead, now time.Time) {
 		j.since = since
 	}
 	j.served = max(j.served, s.Trigger)
+	j.forgot = max(j.forgot, s.Forgot)
 }
 
 // sawEnd learns what a run of this replica has recorded.
@@ -160,8 +162,8 @@ func (j *plannedJob) ahead(now time.Time) time.Duration {
 // done is the time up to which nothing is left to run: all is done, or fell into a pause.
 func (j *plannedJob) done() time.Time {
 	done := j.since
-	if j.mark > 0 {
-		done = time.UnixMilli(j.mark)
+	if mark := time.UnixMilli(j.mark); j.mark > j.forgot || mark.After(done) { // a claim with a mark up to it is refused
+		done = mark
 	}
 	if resumed := time.UnixMilli(j.asked.Resumed); j.asked.Resumed > 0 && resumed.After(done) {
 		return resumed

@@ -48,7 +48,7 @@ func (c wallClock) state(name string, state []byte, way int) []byte {
 	if c == 0 || !strings.HasPrefix(name, "job/") || len(state) == 0 || json.Unmarshal(state, &fields) != nil {
 		return state
 	}
-	for _, key := range []string{"since", "pending", "next", "ended", "claimed", "asked", "died"} {
+	for _, key := range []string{"since", "forgot", "pending", "next", "ended", "claimed", "asked", "died"} {
 		var at int64
 		if json.Unmarshal(fields[key], &at) == nil {
 			fields[key], _ = json.Marshal(c.ms(at, way))
