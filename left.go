@@ -27,16 +27,30 @@ func parseLeft(b []byte) left {
 	return l
 }
 
-// add adds jobs, and drops those that were interrupted first if there are too many.
+// add adds jobs, and drops others first if there are too many: those with the lowest tokens, which were interrupted first unless each job counts its own. A replica may not
+// have heard of a job that is dropped, so All becomes one that no replica has seen.
 func (l *left) add(jobs map[string]int64) {
 	if l.Jobs == nil {
 		l.Jobs = map[string]int64{}
 	}
 	maps.Copy(l.Jobs, jobs)
-	names := slices.SortedFunc(maps.Keys(l.Jobs), func(a, b string) int { return cmp.Compare(l.Jobs[a], l.Jobs[b]) })
-	for _, name := range names[:max(0, len(names)-mostLeft)] {
-		l.All = max(l.All, l.Jobs[name])
-		delete(l.Jobs, name)
+	names := slices.SortedFunc(maps.Keys(l.Jobs), func(a, b string) int {
+		_, newA := jobs[a]
+		_, newB := jobs[b]
+		switch {
+		case newA && !newB:
+			return 1
+		case newB && !newA:
+			return -1
+		}
+		return cmp.Compare(l.Jobs[a], l.Jobs[b])
+	})
+	if drop := names[:max(0, len(names)-mostLeft)]; len(drop) > 0 {
+		l.All++
+		for _, name := range drop {
+			l.All = max(l.All, l.Jobs[name])
+			delete(l.Jobs, name)
+		}
 	}
 }
 

@@ -1321,6 +1321,44 @@ func TestInterruptionIsHeardBelowTheTokensOfOtherJobs(t *testing.T) {
 	}
 }
 
+// However many runs are interrupted, and whatever their tokens, each is heard by who has not looked since the one before: it is listed, or may be meant by a token that is new.
+func TestEachOfManyInterruptionsIsHeard(t *testing.T) {
+	batch := func(prefix string, n int, token func(int) int64) map[string]int64 {
+		jobs := map[string]int64{}
+		for i := range n {
+			jobs[fmt.Sprint(prefix, i)] = token(i)
+		}
+		return jobs
+	}
+	from := func(first int64) func(int) int64 { return func(i int) int64 { return first + int64(i) } }
+	var all left
+	var seen []int64 // the token up to which all may have been interrupted, before each batch
+	batches := []map[string]int64{batch("old", 101, from(1000)), {"new": 3}, batch("more", 150, from(5)), batch("same", 101, from(7)), {"last": 1}, {"very last": 2}}
+	for i, jobs := range batches {
+		seen = append(seen, all.All)
+		all.add(jobs)
+		if len(all.Jobs) != mostLeft {
+			t.Errorf("after batch %d: %d jobs are listed", i, len(all.Jobs))
+		}
+		for told := max(0, i-2); told <= i; told++ {
+			unheard := 0
+			for job, token := range batches[told] {
+				if !all.since(job, token-1, seen[told]) {
+					unheard++
+				}
+			}
+			if unheard > 0 {
+				t.Errorf("after batch %d: %d of %d interruptions of batch %d are not heard", i, unheard, len(batches[told]), told)
+			}
+		}
+		for job := range jobs {
+			if _, listed := all.Jobs[job]; !listed && len(jobs) == 1 {
+				t.Errorf("%s, which was interrupted last, is not listed", job)
+			}
+		}
+	}
+}
+
 // What comes next is not pending when it is done as well, and an attempt that was lost may be the last one.
 func TestWhatIsOver(t *testing.T) {
 	for next, want := range map[int64]int64{0: 0, 6: 0, 7: 0, 8: 8} {
