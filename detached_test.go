@@ -717,10 +717,15 @@ func TestDetachedPermits(t *testing.T) {
 		}
 		_, _, err := c.Detached().Acquire(t.Context(), permit("c#1"), false)
 		wantIs(t, "the third", err, soloist.ErrHeld)
+		n := 0
 		for info, err := range c.Admin().Semaphores(t.Context()) {
+			n++
 			if err != nil || info.Limit != 2 || len(info.Permits) != 2 || info.Permits[0].Replica() == info.Permits[1].Replica() {
 				t.Errorf("%+v, %v", info, err)
 			}
+		}
+		if n != 1 {
+			t.Errorf("%d records, want 1", n)
 		}
 		_, err = c.Detached().Extend(t.Context(), a)
 		wantIs(t, "extending", err, nil)
@@ -951,10 +956,15 @@ func TestActionsByOthers(t *testing.T) {
 		if err := c.Admin().By("alice").Release(t.Context(), seen, "stuck"); err != nil {
 			t.Fatal(err)
 		}
+		n := 0
 		for action, err := range c.Admin().Actions(t.Context()) {
+			n++
 			if err != nil || action.By != "alice" || action.Verb != soloist.ActionRelease || action.Token != l.Token {
 				t.Errorf("%+v, %v", action, err)
 			}
+		}
+		if n != 1 {
+			t.Errorf("%d records, want 1", n)
 		}
 	})
 }

@@ -467,11 +467,15 @@ func ExampleAdmin_Pause() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	_ = client.Run(ctx, soloist.Job{Name: "report", Schedule: soloist.Every(24 * time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
+	runner, err := client.NewRunner(soloist.Job{Name: "report", Schedule: soloist.Every(24 * time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go runner.Run(ctx)
+	<-runner.Ready()
 
-	ctx = context.Background()
 	if err := client.Admin().Pause(ctx, "report", "the warehouse is moving"); err != nil {
 		log.Fatal(err)
 	}

@@ -438,10 +438,15 @@ func TestALateState(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			n := 0
 			for r, err := range s.List(background, "lock/") {
+				n++
 				if err != nil || string(r.State) != want {
 					t.Errorf("dies %t: state %q, %v", dies, r.State, err)
 				}
+			}
+			if n != 1 {
+				t.Errorf("%d records, want 1", n)
 			}
 		})
 	}

@@ -91,10 +91,17 @@ func TestSilentReplicasAreSeen(t *testing.T) {
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing}
 		look := func(least, most time.Duration, alive bool) {
 			t.Helper()
+			dying := 0
 			for info, err := range other.Admin().Replicas(background) {
+				if info.Replica == "dying" {
+					dying++
+				}
 				if err != nil || info.Replica == "dying" && (info.Alive != alive || info.Silent < least || info.Silent > most || alive && info.Silent+info.Left != 30*time.Second) {
 					t.Errorf("alive %t, silent for %v, %v left, %v; want alive %t, silent for %v to %v", info.Alive, info.Silent, info.Left, err, alive, least, most)
 				}
+			}
+			if dying != 1 {
+				t.Errorf("listed %d times, want once", dying)
 			}
 		}
 		start(t, soloisttest.NewReplica(t, dying, soloist.Config{Replica: "dying"}), job)

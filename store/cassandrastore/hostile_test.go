@@ -145,10 +145,15 @@ func TestContendedExtension(t *testing.T) {
 	if err := extend(s, "early"); !errors.Is(err, store.ErrUnknown) || failed != nil {
 		t.Errorf("got %v, want an unknown outcome; the other process got %v", err, failed)
 	}
+	n := 0
 	for r, err := range other.List(background, "a") {
+		n++
 		if err != nil || string(r.State) != "later 9" {
 			t.Errorf("the state is %q, %v; want what was written last", r.State, err)
 		}
+	}
+	if n != 1 {
+		t.Errorf("%d records, want 1", n)
 	}
 }
 

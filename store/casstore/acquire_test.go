@@ -588,10 +588,15 @@ func TestShortExtensionProlongsNothing(t *testing.T) {
 		if err = errors.Join(append(errs, err)...); err != nil {
 			t.Fatal(err)
 		}
+		n := 0
 		for r, err := range s.List(t.Context(), "a") {
+			n++
 			if err != nil || r.Left != 10*time.Minute {
 				t.Errorf("%v are left, %v; want 10 minutes", r.Left, err)
 			}
+		}
+		if n != 1 {
+			t.Errorf("%d records, want 1", n)
 		}
 	})
 }

@@ -248,12 +248,7 @@ func TestCrowd(t *testing.T) {
 		stores = append(stores, on(t, c.addr, prefix))
 	}
 	servers.Crowd(t, stores, 200) // they learn how many they are
-	const changes = 300
-	cost := float64(c.count(func() { servers.Crowd(t, stores, changes) })) / changes
-	t.Logf("%.1f requests for each change", cost)
-	if cost > 35 {
-		t.Errorf("a change of the owner costs %.1f requests", cost)
-	}
+	servers.CrowdCosts(t, stores, 300, 35, func() float64 { return float64(c.n.Load()) })
 }
 
 // TestSteppedBack: a process that has lost its races with a crowd looks at the name again although nobody claims it.

@@ -83,10 +83,15 @@ func TestSessionThatIsThereAgain(t *testing.T) {
 	}
 	key := below + "s/" + string(server.session(t, below, "a"))
 	server.revoke(t, below, "a")
+	n := 0
 	for r, err := range other.List(background, "a") {
+		n++
 		if err != nil || !r.Free() {
 			t.Errorf("%+v, %v, want that the name is free", r, err)
 		}
+	}
+	if n != 1 {
+		t.Errorf("%d records, want 1", n)
 	}
 	again := server.session(t, below, "a").Lease()
 	if _, err := etcdserverpb.NewLeaseClient(server.client.ActiveConnection()).LeaseGrant(background, &etcdserverpb.LeaseGrantRequest{ID: int64(again), TTL: 600}); err != nil {

@@ -147,7 +147,7 @@ func TestLingerAfterAWaiterHasEnded(t *testing.T) {
 		if !errors.Is(err, store.ErrHeld) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(servers.Patience):
 		t.Error("b has not heard that the name lingers")
 	}
 }

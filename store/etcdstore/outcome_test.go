@@ -23,7 +23,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// A fate is what becomes of a transaction that writes.
+// A fate is what becomes of a transaction that writes, and is not one by which the store ends leases.
 type fate struct {
 	carried bool // it is carried out
 	err     error
@@ -85,7 +85,7 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 	}
 	var fate *fate
 	switch {
-	case is && writes(txn):
+	case is && writes(txn) && !endsLeases(txn):
 		fate = f.next.Swap(nil)
 	case is && len(txn.Compare) > 0:
 		fate = f.look.Swap(nil)
@@ -342,13 +342,15 @@ func TestChangesThatArriveLate(t *testing.T) {
 	client, other := server.fated(t), server.open(t, below)
 	s := on(t, client.Client, below)
 	var arrive func()
-	client.next.Store(&fate{err: rpctypes.ErrGRPCTimeout, then: func(carryOut func()) { arrive = carryOut }})
+	looked := make(chan struct{})
+	look := func() { close(looked) }
+	client.next.Store(&fate{err: rpctypes.ErrGRPCTimeout, then: func(carryOut func()) {
+		arrive = carryOut
+		client.reading.Store(&look)
+	}})
 	if _, err := acquire(background, s, "a", time.Second); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
-	looked := make(chan struct{})
-	look := func() { close(looked) }
-	client.reading.Store(&look)
 	servers.Wait(t, "the store to look for what was claimed, when that is over", func() bool {
 		select {
 		case <-looked:
@@ -380,14 +382,22 @@ func TestExtensionWhoseReplyIsLate(t *testing.T) {
 		}
 		return err
 	}
-	sent, reply, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	sent, reply, looked, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan error)
+	look := func() { close(looked) }
+	if _, err := acquire(background, s, "session", time.Minute); err != nil { // so that the extension finds a session
+		t.Fatal(err)
+	}
 	var grant store.Grant
 	servers.Wait(t, "an extension in time", func() (carried bool) {
 		var err error
 		if grant, err = acquire(background, s, "a", time.Second); err != nil {
 			return false
 		}
-		client.next.Store(&fate{carried: true, then: func(func()) { close(sent); <-reply }})
+		client.next.Store(&fate{carried: true, then: func(func()) {
+			client.reading.Store(&look)
+			close(sent)
+			<-reply
+		}})
 		go func() {
 			errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, TTL: time.Minute}})
 			ended <- errors.Join(append(errs, err)...)
@@ -400,10 +410,11 @@ func TestExtensionWhoseReplyIsLate(t *testing.T) {
 			return false
 		}
 	})
-	looked := make(chan struct{})
-	look := func() { close(looked) }
-	client.reading.Store(&look)
-	<-looked // the store is to end the lease, and reads how it is
+	select {
+	case <-looked: // the store is to end the lease, and reads how it is
+	case <-time.After(servers.Patience):
+		t.Fatal("the store does not look at the lease when it would have ended")
+	}
 	for of, s := range map[string]store.Store{"the same handle": s, "another": other} {
 		if err := taken(s); !errors.Is(err, store.ErrHeld) {
 			t.Errorf("before the reply, a claim of %s: %v, want that the name is held", of, err)

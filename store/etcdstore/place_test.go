@@ -83,6 +83,7 @@ func TestHandedOverUnseen(t *testing.T) {
 	go func() { _, _, err := b.Queue(calling, claim); ended <- err }()
 	key := b.keys.ticket("name", "b")
 	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
+	servers.Wait(t, "the reply of that", func() bool { _, ok := b.sights.of("name"); return ok })
 	leave()
 	if err := <-ended; !errors.Is(err, store.ErrHeld) {
 		t.Fatal(err)
@@ -127,6 +128,7 @@ func TestHandOverToTheSameHolder(t *testing.T) {
 	}()
 	key := b.keys.ticket("name", "b")
 	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
+	servers.Wait(t, "the reply of that", func() bool { _, ok := b.sights.of("name"); return ok })
 	leave()
 	if err := <-ended; !errors.Is(err, store.ErrHeld) {
 		t.Fatal(err)

@@ -446,10 +446,15 @@ func TestExpiringEntries(t *testing.T) {
 	}
 	refuses(open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"}))
 	s = open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"})
+	n := 0
 	for _, err := range s.List(background, "") {
+		n++
 		if !errors.Is(err, store.ErrUnusable) {
 			t.Errorf("a list: %v, want that the map cannot be used", err)
 		}
+	}
+	if n != 1 {
+		t.Errorf("%d records, want 1", n)
 	}
 	refuses(s)
 }

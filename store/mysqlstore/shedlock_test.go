@@ -246,10 +246,15 @@ func TestWhatShedLockHasRunIsDone(t *testing.T) {
 		if o := attempt(scheduled); o.Err != nil { // it has it, and the mark is kept beside
 			t.Errorf("%s: claiming again: %v", name, o.Err)
 		}
+		n := 0
 		for r, err := range s.List(t.Context(), "job/"+name) {
+			n++
 			if err != nil || r.Mark < scheduled.UnixMilli() {
 				t.Errorf("%s: the mark is lost: %+v, %v", name, r, err)
 			}
+		}
+		if n != 1 {
+			t.Errorf("%d records, want 1", n)
 		}
 	}
 	// A JVM whose clock is ahead has not run what is due by then.
@@ -274,10 +279,15 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 		if r.Token <= last {
 			t.Errorf("%s: Java's lock has the token %d after %d", name, r.Token, last)
 		}
+		n := 0
 		for shown, err := range s.List(t.Context(), record) {
+			n++
 			if err != nil || shown.Token != r.Token || shown.Token == 0 || shown.Holder != "jvm-1" {
 				t.Errorf("%s: listed as %+v, %v; the refusal has token %d", name, shown, err, r.Token)
 			}
+		}
+		if n != 1 {
+			t.Errorf("%d records, want 1", n)
 		}
 		for _, wrong := range []store.Release{{Name: record, Holder: r.Holder, Token: r.Token + 1}, {Name: record, Holder: "another", Token: r.Token}} {
 			if errs, err := s.Release(t.Context(), []store.Release{wrong}); err != nil || !errors.Is(errs[0], store.ErrLost) {

@@ -38,7 +38,7 @@ func connect(t testing.TB, addr string, options ...nats.Option) jetstream.JetStr
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(servers.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}

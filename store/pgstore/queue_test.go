@@ -105,7 +105,7 @@ func TestAHandOverEndsEachRequestOfTheHeir(t *testing.T) {
 		}()
 		places(t, s, name, "b")
 		cancel()
-		if err := <-gaveUp; !errors.Is(err, store.ErrHeld) {
+		if err := <-gaveUp; !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrUnknown) { // the place is seen a moment before its answer comes
 			t.Fatal(err)
 		}
 		b := waits(s, name, "b")
@@ -138,7 +138,7 @@ func TestLeavingDuringAHandOver(t *testing.T) {
 			return one[int](t, s.pool, "SELECT count(*) FROM "+s.tables.line+" WHERE name = 'name' AND holder = 'b'") == requests
 		})
 		cancel()
-		if err := <-gaveUp; !errors.Is(err, store.ErrHeld) {
+		if err := <-gaveUp; !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrUnknown) { // the place is seen a moment before its answer comes
 			t.Fatal(err)
 		}
 	}

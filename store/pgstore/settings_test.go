@@ -25,10 +25,15 @@ func TestNamesAreTheSameWhateverTheEncodingOfTheSession(t *testing.T) {
 		}
 		release(t, other, lease)
 		release(t, other, take(t, other, name, "hölder", time.Hour))
+		n := 0
 		for r, err := range other.List(background, "") {
+			n++
 			if err != nil || r.Name != name {
 				t.Errorf("%s: listed %+v, %v", encoding, r, err)
 			}
+		}
+		if n != 1 {
+			t.Errorf("%d records, want 1", n)
 		}
 	}
 

@@ -190,7 +190,7 @@ type committing struct {
 
 func (s committing) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	if c := claims[0]; s.first.CompareAndSwap(true, false) {
-		rows, err := s.tx.Query(ctx, s.sql.acquireOne, c.Name, c.Holder, sqlshared.Micros(c.TTL), c.Mark, nil, 0)
+		rows, err := s.tx.Query(context.WithoutCancel(ctx), s.sql.acquireOne, c.Name, c.Holder, sqlshared.Micros(c.TTL), c.Mark, nil, 0)
 		if err == nil {
 			rows.Close()
 			err = rows.Err()

@@ -284,13 +284,23 @@ func TestListenerKeepsItsLocks(t *testing.T) {
 		return one[int](t, db, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND objsubid = 1
 			AND (classid::bigint << 32 | objid::bigint) = $1`, groupKey(t, s, "name"))
 	}
-	again := func(what string) { // waits until the listener has connected again, which wakes everybody
+	listeners := func() []int {
+		pids := one[[]int](t, db, "SELECT coalesce(array_agg(pid), '{}') FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", s.hub.listen.inbox.Load())
+		if len(pids) == 0 {
+			t.Fatal("the listener has no connection")
+		}
+		return pids
+	}
+	again := func(what string, before []int) { // waits until the listener has connected again, which wakes everybody, and the connection before has gone with its locks
 		t.Helper()
 		select {
 		case <-w:
 		case <-time.After(servers.Patience):
 			t.Fatalf("%s: it does not connect again", what)
 		}
+		eventually(t, "the connection before is gone", func() bool {
+			return one[int](t, db, "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)", before) == 0
+		})
 	}
 	drain(w)
 	l := s.hub.listen
@@ -304,16 +314,18 @@ func TestListenerKeepsItsLocks(t *testing.T) {
 	if n := holders(); n != 1 {
 		t.Errorf("after a while %d sessions hold the lock of the name's group", n)
 	}
+	before := listeners()
 	disconnect(t, db, s)
-	again("a connection that was lost")
+	again("a connection that was lost", before)
 	if n := holders(); n != 1 {
 		t.Errorf("on another connection %d sessions hold the lock of the name's group", n)
 	}
+	before = listeners()
 	anew := s.tables.schema + ".anew"
 	run(t, db, "CREATE TABLE "+anew+" (LIKE "+s.tables.records+" INCLUDING ALL)")
 	run(t, db, "DROP TABLE "+s.tables.records)
 	run(t, db, "ALTER TABLE "+anew+" RENAME TO soloist")
-	again("a table that was made anew")
+	again("a table that was made anew", before)
 	if n := holders(); n != 1 {
 		t.Errorf("for the table that was made anew %d sessions hold the lock of the name's group", n)
 	}

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,12 +39,17 @@ func watched(t *testing.T, s store.Watcher, name string) <-chan struct{} {
 func wakes(t *testing.T, s store.Store, name string, w <-chan struct{}) {
 	t.Helper()
 	n := 0
+	var r *store.Release // that has no certain outcome yet
 	repeated(t, "a wake", func() error {
-		n++
-		r := take(t, s, name, fmt.Sprint("waker", n))
-		if err := release(s, r); err != nil {
+		if r == nil {
+			n++
+			taken := take(t, s, name, fmt.Sprint("waker", n))
+			r = &taken
+		}
+		if err := release(s, *r); err != nil && !errors.Is(err, store.ErrLost) {
 			return err
 		}
+		r = nil
 		select {
 		case <-w:
 			return nil

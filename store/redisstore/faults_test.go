@@ -286,7 +286,7 @@ func TestServersThatRefuse(t *testing.T) {
 		{"no command of the script", as("setless", open0.Addr), "lacks a right", true, true},
 		{"unknown database", open0.URL[:len(open0.URL)-2] + "/99", "DB index is out of range", false, false},
 		{"read-only replica", replica.URL, "connect to the primary", false, false},
-		{"wrong port for TLS", "rediss://" + open0.Addr + "?dialtimeout=200ms", "TLS", false, false},
+		{"wrong port for TLS", "rediss://" + open0.Addr + "?dialtimeout=5s", "TLS", false, false},
 	} {
 		s := open(t, c.url)
 		err := tried(background, s, "name-of-"+prefix(), "a")

@@ -210,10 +210,15 @@ func (h *hostile) outcome(c store.Claim, out store.Outcome) {
 		if !h.exact {
 			return
 		}
+		found := false
 		for r, err := range h.truth.List(background, c.Name) {
+			found = found || r.Name == c.Name
 			if err != nil || r.Name == c.Name && (r.Holder != c.Holder || r.Token != out.Grant.Token) {
 				h.Errorf("%s believes that it has %q with token %d, and it is %+v, %v", c.Holder, c.Name, out.Grant.Token, r, err)
 			}
+		}
+		if !found {
+			h.Errorf("%s believes that it has %q with token %d, and there is no record", c.Holder, c.Name, out.Grant.Token)
 		}
 	case errors.As(out.Err, &held):
 		h.refused++

@@ -280,11 +280,10 @@ func closeLeavesNoGoroutine(s *subject) {
 	s.released(l.ending())
 	s.close()
 	var left string
-	for range 500 {
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) {
 		if left = goroutineOf(t.PkgPath()); left == "" {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	s.fail("a goroutine:\n"+left, "none in %s", t.PkgPath())
 }

@@ -49,9 +49,9 @@ func (e *ensemble) leader(t testing.TB) (leader *servers.ZooKeeperServer) {
 	return leader
 }
 
-// within calls a function with a context that ends soon, as the client of soloist does.
-func within(do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(background, 2*time.Second)
+// within calls a function with a context that ends after a span, as that of the client of soloist does soon.
+func within(span time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(background, span)
 	defer cancel()
 	return do(ctx)
 }
@@ -59,8 +59,10 @@ func within(do func(context.Context) error) error {
 // insist repeats a request until it is answered: the error is nil, or that the name is held or the lease is lost.
 func insist(t testing.TB, what string, do func(context.Context) error) (err error) {
 	t.Helper()
+	span := time.Second
 	servers.Wait(t, what, func() bool {
-		err = within(do)
+		span *= 2 // for a disk that is slow
+		err = within(span, do)
 		return err == nil || errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrLost)
 	})
 	return err

@@ -138,14 +138,7 @@ func TestCrowd(t *testing.T) {
 		stores = append(stores, openURL(t, s.Addr, path))
 	}
 	servers.Crowd(t, stores, 200) // they learn how many they are
-	const changes = 300
-	before := s.received(t)
-	servers.Crowd(t, stores, changes)
-	cost := float64(s.received(t)-before) / changes
-	t.Logf("%.1f requests for each change", cost)
-	if cost > 30 {
-		t.Errorf("a change of the owner costs %.1f requests", cost)
-	}
+	servers.CrowdCosts(t, stores, 300, 30, func() float64 { return float64(s.received(t)) })
 }
 
 // TestSteppedBack: a process that has lost its races with a crowd looks at the name again although nobody claims it.

@@ -59,7 +59,7 @@ func TestTransactionsFall(t *testing.T) {
 			}
 			member.Start()
 			servers.Wait(t, "the server to refuse the store", func() bool {
-				err := within(func(ctx context.Context) error { return s.Ping(ctx) })
+				err := within(2*time.Second, func(ctx context.Context) error { return s.Ping(ctx) })
 				if err == nil {
 					t.Fatal("the server has taken it")
 				}

@@ -133,8 +133,11 @@ func TestOtherServers(t *testing.T) {
 			if !silence {
 				reply, silence = strings.CutSuffix(reply, " (and silence)")
 			}
-			addr := strangers(t, reply, silence)
-			s, err := zkstore.OpenURL(background, "zk://user:canary@"+addr+"?sessiontimeout=100ms&dialtimeout=5m")
+			addr, patience := strangers(t, reply, silence), "5m"
+			if silence {
+				patience = "100ms"
+			}
+			s, err := zkstore.OpenURL(background, "zk://user:canary@"+addr+"?sessiontimeout="+patience+"&dialtimeout=5m")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -228,7 +228,7 @@ func TestRefusedKindOfWorkIsVoid(t *testing.T) {
 
 func TestFailingStoreIsVoid(t *testing.T) {
 	c := configured(t, "fails", "none")
-	c.Within = 10 * time.Second
+	c.Within = 20 * time.Second
 	r := verified(t, c)
 	mustBe(t, r, Void, "too many errors: ")
 	if r.Figures.ErrorShare <= r.MostErrors {
