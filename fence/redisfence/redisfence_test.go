@@ -176,7 +176,7 @@ func clientOf(t *testing.T, cluster bool, again int, dial func(context.Context, 
 	return client
 }
 
-// A client that repeats a write tells of the last attempt only, so no refusal of it is certain: not that of a server that has become a replica meanwhile, and not
+// A client that repeats a write reports the last attempt only, so no refusal of it is certain: not that of a server that has become a replica meanwhile, and not
 // that of a greater token. The refusals that a client is told which sends each request once are certain.
 func TestWriteThatTheClientRepeats(t *testing.T) {
 	const incr = "return redis.call('INCR', KEYS[1])"
