@@ -21,7 +21,8 @@ const Forever = store.Forever
 type ElementsOptions struct {
 	// Retain is how long the record of a processed element is kept after that. For as long, the element is not processed
 	// again. The default is Forever. A negative value is an error. (In store.Release.Retain, to which it is passed, 0
-	// keeps nothing.)
+	// keeps nothing.) The record of an element that has failed is kept as long, if it has no more than the failure; until
+	// the element is processed, if it has a state or Retry is set.
 	Retain time.Duration
 
 	// Retry bounds the attempts at an element. With Attempts > 0, claims of an element that failed or crashed that often
@@ -211,7 +212,7 @@ func (el *Element) failed(reason error) store.Release {
 	state.User = el.keptState(state.User)
 	state.failed(el.of, reason, el.holder)
 	r := store.Release{State: state.json(), Retain: el.of.retain}
-	if el.of.retry.Attempts > 0 { // the attempts are counted for as long as it takes
+	if el.of.retry.Attempts > 0 || el.of.retry.Backoff > 0 || len(state.User) > 0 { // the next attempt needs the record, however late it is
 		r.Retain = Forever
 	}
 	if !state.Failed {

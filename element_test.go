@@ -506,6 +506,35 @@ func TestFailedElementIsRetained(t *testing.T) {
 	})
 }
 
+// What the next attempt at an element needs, its state and how often it has failed, is there however late that comes.
+func TestFailedElementIsKeptForItsNextAttempt(t *testing.T) {
+	for name, test := range map[string]struct {
+		retry soloist.Retry
+		state string
+	}{
+		"a state": {state: "page 7"}, "attempts that count": {retry: soloist.Retry{Attempts: 9}}, "a back-off that grows": {retry: soloist.Retry{Backoff: time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+				invoices := a.Elements("invoices", soloist.ElementsOptions{Retain: time.Hour, Retry: test.retry})
+				el, err := invoices.Claim(background, "1")
+				must(t, err)
+				if test.state != "" {
+					must(t, el.SetState(background, []byte(test.state)))
+				}
+				must(t, el.Fail(errors.New("no paper")))
+				time.Sleep(1000 * time.Hour)
+				if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+					t.Errorf("swept %d, %v", n, err)
+				}
+				el, err = invoices.Claim(background, "1")
+				must(t, err)
+				check(t, "attempt and state", fmt.Sprintf("%d %q", el.Attempt(), el.State()), fmt.Sprintf("2 %q", test.state))
+			})
+		})
+	}
+}
+
 // A stubborn store does not extend leases of elements: it fails the request, or the extension in it.
 type stubborn struct {
 	*soloisttest.Store
