@@ -1,8 +1,12 @@
 package importer
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/crontab"
 )
 
 const kube = `
@@ -55,6 +59,27 @@ func TestKubernetesSaysWhatItMeans(t *testing.T) {
 		}
 		if err != nil || !strings.Contains(string(r.YAML), c.yaml) || !strings.Contains(notes.String(), c.note) {
 			t.Errorf("%s: %v\n%s\n%s", what, err, r.YAML, notes.String())
+		}
+	}
+}
+
+// TestKubernetesKeepsTheTexts: in arguments and variables, with the blanks and newlines that they begin with.
+func TestKubernetesKeepsTheTexts(t *testing.T) {
+	for _, text := range []string{"  a\n", "\n#x\n", "\n", "\ta\nb\n", "\n a", "\u2028a\nb", "a\n  b\n\n", " "} {
+		quoted := strconv.Quote(text)
+		manifest := strings.NewReplacer("SCHEDULE", "0 0 * * *", "SUSPEND", "false", "COMMAND", "[run]", "ARGS", "["+quoted+"]", "ENV", "[{name: X, value: "+quoted+"}]").Replace(kube)
+		r, err := Kubernetes("f", []byte(manifest))
+		if err != nil || r.Jobs != 1 {
+			t.Errorf("%q: %v, %v", text, err, r.Notes)
+			continue
+		}
+		got, err := crontab.Parse("f", r.YAML, crontab.Dialect{Format: crontab.YAML})
+		if err != nil {
+			t.Errorf("%q: %v\n%s", text, err, r.YAML)
+			continue
+		}
+		if j := got.Jobs[0]; !slices.Equal(j.Args, []string{"run", text}) || !slices.Equal(j.Env, []string{"X=" + text}) {
+			t.Errorf("%q: %q with %q\n%s", text, j.Args, j.Env, r.YAML)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func short(d time.Duration) string {
 
 func fromCrontab(j crontab.Job) job {
 	out := job{
-		Name: j.Name, Schedule: j.Schedule, Delay: short(j.Delay), Stdin: j.Stdin, Dir: j.Dir,
+		Name: j.Name, Schedule: j.Schedule, Delay: short(j.Delay), Stdin: text(j.Stdin), Dir: j.Dir,
 		TTL: short(j.TTL), AtLeast: short(j.AtLeast), AtMost: short(j.AtMost), Jitter: short(j.Jitter),
 		Missed: string(j.Missed), Cap: j.MissedCap, Grace: short(j.Grace), Crash: string(j.Crash), Nice: j.Nice, line: j.Line,
 	}
@@ -86,16 +86,16 @@ func fromCrontab(j crontab.Job) job {
 		out.Zone, out.Schedule, _ = strings.Cut(zone, " ")
 	}
 	if j.Shell == "/bin/sh" {
-		out.Shell = j.Command
+		out.Shell = text(j.Command)
 	} else {
 		out.Command = j.Argv()
 	}
 	for _, entry := range j.Env {
 		if out.Env == nil {
-			out.Env = map[string]string{}
+			out.Env = map[string]text{}
 		}
 		name, value, _ := strings.Cut(entry, "=")
-		out.Env[name] = value
+		out.Env[name] = text(value)
 	}
 	if j.Retry.Attempts > 0 {
 		out.Retry = &retry{j.Retry.Attempts, short(j.Retry.Backoff), short(j.Retry.MaxBackoff)}

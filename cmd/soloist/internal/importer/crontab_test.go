@@ -15,6 +15,7 @@ func TestCrontabMeansTheSame(t *testing.T) {
 		"CRON_TZ=Europe/Berlin\n@every 30s ./a\n@daily ./b\n",
 		"A='x y'\nB=\"$HOME\"\nC=\n*/5 * * * * echo \"$A\" | tee x%one%two\\%three\n",
 		"0 3 * * * date +\\%F % %\n0 4 * * * cat%\n0 5 * * * cat%%\n0 6 * * * cat%a\\\\%b  \n",
+		"0 3 * * * cat%  indented\n0 4 * * * cat%%#x\n0 5 * * * cat%\ttab%two\n0 6 * * * cat%% x%%\n0 7 * * * cat%\u2028a%b\n0 8 * * * cat% %\n0 9 * * * cat%a%  b% c\n",
 		"SHELL=/bin/bash\n0 3 * * * x=$(date); echo \"$x\"\n",
 		"# name: n\n# soloist: ttl=1m at-most=2h at-least=10s missed=all missed-cap=7 grace=90s crash=give-up jitter=1500ms\n0 3 * * * ./a\n",
 		"0 3 * * * echo '# no comment: {x}' && echo 'null' \ttab\n",

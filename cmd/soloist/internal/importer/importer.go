@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -38,28 +40,38 @@ type Result struct {
 
 // A job is an entry of the YAML, in the order in which people write it.
 type job struct {
-	Name     string            `yaml:"name"`
-	Schedule string            `yaml:"schedule,omitempty"`
-	Every    string            `yaml:"every,omitempty"`
-	Delay    string            `yaml:"delay,omitempty"`
-	Zone     string            `yaml:"zone,omitempty"`
-	Command  []string          `yaml:"command,omitempty,flow"`
-	Shell    string            `yaml:"shell,omitempty"`
-	Stdin    string            `yaml:"stdin,omitempty"`
-	Dir      string            `yaml:"dir,omitempty"`
-	Env      map[string]string `yaml:"env,omitempty"`
-	TTL      string            `yaml:"ttl,omitempty"`
-	AtLeast  string            `yaml:"at-least,omitempty"`
-	AtMost   string            `yaml:"at-most,omitempty"`
-	Jitter   string            `yaml:"jitter,omitempty"`
-	Missed   string            `yaml:"missed,omitempty"`
-	Cap      int               `yaml:"missed-cap,omitempty"`
-	Grace    string            `yaml:"grace,omitempty"`
-	Crash    string            `yaml:"crash,omitempty"`
-	Nice     int               `yaml:"nice,omitempty"`
-	Retry    *retry            `yaml:"retry,omitempty,flow"`
+	Name     string          `yaml:"name"`
+	Schedule string          `yaml:"schedule,omitempty"`
+	Every    string          `yaml:"every,omitempty"`
+	Delay    string          `yaml:"delay,omitempty"`
+	Zone     string          `yaml:"zone,omitempty"`
+	Command  []string        `yaml:"command,omitempty,flow"`
+	Shell    text            `yaml:"shell,omitempty"`
+	Stdin    text            `yaml:"stdin,omitempty"`
+	Dir      string          `yaml:"dir,omitempty"`
+	Env      map[string]text `yaml:"env,omitempty"`
+	TTL      string          `yaml:"ttl,omitempty"`
+	AtLeast  string          `yaml:"at-least,omitempty"`
+	AtMost   string          `yaml:"at-most,omitempty"`
+	Jitter   string          `yaml:"jitter,omitempty"`
+	Missed   string          `yaml:"missed,omitempty"`
+	Cap      int             `yaml:"missed-cap,omitempty"`
+	Grace    string          `yaml:"grace,omitempty"`
+	Crash    string          `yaml:"crash,omitempty"`
+	Nice     int             `yaml:"nice,omitempty"`
+	Retry    *retry          `yaml:"retry,omitempty,flow"`
 
 	line int
+}
+
+// A text may have several lines. One that begins with a blank or a newline is quoted: in a block of YAML the encoder loses that.
+type text string
+
+func (t text) MarshalYAML() (any, error) {
+	if first, _ := utf8.DecodeRuneInString(string(t)); unicode.IsSpace(first) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(t), Style: yaml.DoubleQuotedStyle}, nil
+	}
+	return string(t), nil
 }
 
 type retry struct {

@@ -247,10 +247,11 @@ func (t *translation) container(j *job, c *object) {
 				continue
 			}
 			if j.Env == nil {
-				j.Env = map[string]string{}
+				j.Env = map[string]text{}
 			}
-			j.Env[name] = v.text("value")
-			t.expansion(item.Line, j.Name, j.Env[name])
+			value := v.text("value")
+			j.Env[name] = text(value)
+			t.expansion(item.Line, j.Name, value)
 		}
 	}
 }
