@@ -32,7 +32,7 @@ func TestExitCodes(t *testing.T) {
 
 // Only a run that has ended well is told by 0: one can fail without an exit code, and in spite of one.
 func TestExitOfARun(t *testing.T) {
-	well, three := 0, 3
+	well, three, most, above, below := 0, 3, 255, 256, -1
 	for _, row := range []struct {
 		outcome string
 		code    *int
@@ -40,6 +40,7 @@ func TestExitOfARun(t *testing.T) {
 	}{
 		{soloist.OutcomeOK, nil, 0}, {soloist.OutcomeOK, &well, 0}, {soloist.OutcomeFailed, &three, three}, {soloist.OutcomeFailed, nil, exitFailed},
 		{soloist.OutcomeFailed, &well, exitFailed}, {soloist.OutcomeLost, nil, exitFailed}, {soloist.OutcomeAbandoned, nil, exitFailed}, {soloist.OutcomeInterrupted, &well, exitFailed},
+		{soloist.OutcomeFailed, &most, most}, {soloist.OutcomeFailed, &above, exitFailed}, {soloist.OutcomeFailed, &below, exitFailed}, // a process ends with a byte
 	} {
 		if got := exitCode(exitOfRun("x", soloist.RunRecord{Outcome: row.outcome, ExitCode: row.code})); got != row.want {
 			t.Errorf("%s: %d, want %d", row.outcome, got, row.want)

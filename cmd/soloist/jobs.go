@@ -266,7 +266,7 @@ func (a *app) jobsTrigger() *cobra.Command {
 	c := &cobra.Command{
 		Use: "trigger NAME", Short: "Run a job now, once, on one machine of the fleet",
 		Long: `trigger requests one run, on any machine. With --wait it waits until the run has ended, writes the end of its output, and
-exits as the command did: with its code, or 70 if the job failed without one.`,
+exits as the command did: with its code, or 70 if the job failed without one from 1 to 255.`,
 		Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if wait == 0 {
@@ -307,13 +307,17 @@ func (a *app) triggerAndWait(job string, most time.Duration) error {
 
 // exitOfRun returns the exit by which a run that has ended is told.
 func exitOfRun(job string, run soloist.RunRecord) error {
-	switch {
-	case run.ExitCode != nil && *run.ExitCode != 0:
-		return &exit{*run.ExitCode, fmt.Errorf("job %q: %s: %s", job, run.Outcome, run.Error)}
-	case run.Outcome != soloist.OutcomeOK:
-		return &exit{exitFailed, fmt.Errorf("job %q: %s: %s", job, run.Outcome, run.Error)}
+	code := 0
+	if run.ExitCode != nil {
+		code = *run.ExitCode
 	}
-	return nil
+	if code == 0 && run.Outcome == soloist.OutcomeOK {
+		return nil
+	}
+	if code < 1 || code > 255 { // of a function of a program: a process has no such code
+		code = exitFailed
+	}
+	return &exit{code, fmt.Errorf("job %q: %s: %s", job, run.Outcome, run.Error)}
 }
 
 func (a *app) jobsPause() *cobra.Command {
