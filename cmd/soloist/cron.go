@@ -207,7 +207,7 @@ func (r *cronRun) job(j crontab.Job) (soloist.Job, error) {
 		Name: j.Name, Description: cmp.Or(j.Command, strings.Join(j.Args, " ")), Schedule: scheduleOf(j),
 		TTL: ttl, Margin: margin, AtLeast: j.AtLeast, // AtMost counts from the command's start: see execution
 		Jitter: j.Jitter, MissedCap: j.MissedCap, Grace: j.Grace,
-		Retry: soloist.Retry{Attempts: j.Retry.Attempts, Backoff: j.Retry.Backoff, MaxBackoff: j.Retry.MaxBackoff},
+		Retry: soloist.Retry(j.Retry),
 		Do:    (&execution{cronRun: r, job: j, grace: grace}).run,
 	}
 	switch j.Missed {

@@ -86,12 +86,12 @@ func (e *execution) withinAtMost(ctx context.Context) (context.Context, context.
 
 // nextIsTooLate reports whether there is another attempt after this one, and at-most is over when it begins.
 func (e *execution) nextIsTooLate(attempt int) bool {
-	next := time.Now().Add(pauseAfter(attempt, e.job.Retry))
+	next := time.Now().Add(pauseAfter(attempt, soloist.Retry(e.job.Retry)))
 	return e.job.AtMost > 0 && attempt < e.job.Retry.Attempts && !next.Before(e.over)
 }
 
 // pauseAfter is the pause after a failed attempt, the first being 1, as the client makes it.
-func pauseAfter(attempt int, r crontab.Retry) time.Duration {
+func pauseAfter(attempt int, r soloist.Retry) time.Duration {
 	most := cmp.Or(r.MaxBackoff, max(time.Hour, r.Backoff))
 	pause := r.Backoff
 	for ; attempt > 1 && pause < most; attempt-- {

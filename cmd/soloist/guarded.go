@@ -33,6 +33,10 @@ type guarded struct {
 	noWait   bool
 	signals  chan os.Signal
 	passed   map[string]string // variables that hand the store on to the command
+
+	retry  soloist.Retry // of an element
+	pause  time.Duration // after its failed attempt
+	failed bool          // for good
 }
 
 func (g *guarded) flags(c *cobra.Command, logLevel string) {
@@ -383,8 +387,10 @@ func (g *guarded) exit(v verdict, name string, released error) error {
 		return &exit{exitLost, fmt.Errorf("%q: %w; the command %s", name, v.lost, v.fate())}
 	case errors.Is(released, soloist.ErrLost):
 		return &exit{exitLost, fmt.Errorf("%q: the lease was lost before the command ended: %w", name, released)}
+	case released != nil && g.failed:
+		g.say("%v; the element has failed for good, or stays unavailable for at most %v", released, g.ttl)
 	case released != nil:
-		g.say("%v; the name stays unavailable for at most %v", released, g.ttl)
+		g.say("%v; the name stays unavailable for at most %v", released, max(g.ttl, g.atLeast, g.pause))
 	}
 	return &exit{code: v.result.Code}
 }

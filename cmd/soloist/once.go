@@ -17,7 +17,6 @@ import (
 func (a *app) onceCommand() *cobra.Command {
 	g := &guarded{app: a, heldCode: exitHeld}
 	var retain time.Duration
-	var retry soloist.Retry
 	c := &cobra.Command{
 		Use:     "once JOB ELEMENT [flags] -- COMMAND [ARG...]",
 		Short:   "Run a command once for an element, ever",
@@ -32,7 +31,7 @@ The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and S
 		RunE: func(_ *cobra.Command, args []string) error {
 			var element *soloist.Element
 			err := g.run(func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
-				elements := c.Elements(args[0], soloist.ElementsOptions{Retain: retain, Retry: retry})
+				elements := c.Elements(args[0], soloist.ElementsOptions{Retain: retain, Retry: g.retry})
 				var err error
 				if element, err = elements.Claim(ctx, args[1]); err != nil {
 					return nil, err
@@ -52,8 +51,8 @@ The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and S
 	flags := c.Flags()
 	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code if another process has the element")
 	flags.DurationVar(&retain, "retain", 0, "how long to remember that the element is processed (default forever)")
-	flags.IntVar(&retry.Attempts, "attempts", 0, "after how many failed or crashed attempts to give up, with exit code 70 (default never)")
-	flags.DurationVar(&retry.Backoff, "backoff", 0, "how long nobody can claim the element after a failed attempt; doubles with each attempt")
+	flags.IntVar(&g.retry.Attempts, "attempts", 0, "after how many failed or crashed attempts to give up, with exit code 70 (default never)")
+	flags.DurationVar(&g.retry.Backoff, "backoff", 0, "how long nobody can claim the element after a failed attempt; doubles with each attempt")
 	return c
 }
 
@@ -74,7 +73,7 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 		}
 		return &exit{code: 0}
 	case errors.Is(v.lost, soloist.ErrOverran) && v.result.Stopped: // the next attempt may take as long
-		return g.exit(v, element.ID(), element.Fail(fmt.Errorf("stopped: it ran for longer than --at-most %v", g.atMost)))
+		return g.fail(v, element, fmt.Errorf("stopped: it ran for longer than --at-most %v", g.atMost))
 	case v.lost != nil && (!v.result.Ran || v.result.Stopped), v.interrupted():
 		return g.exit(v, element.ID(), element.Release())
 	}
@@ -82,6 +81,13 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 	if v.err != nil {
 		reason = v.err
 	}
+	return g.fail(v, element, reason)
+}
+
+// fail records a failed attempt.
+func (g *guarded) fail(v verdict, element *soloist.Element, reason error) error {
+	g.pause = pauseAfter(element.Attempt(), g.retry)
+	g.failed = g.retry.Attempts > 0 && element.Attempt() >= g.retry.Attempts
 	return g.exit(v, element.ID(), element.Fail(reason))
 }
 

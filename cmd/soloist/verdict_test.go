@@ -183,6 +183,62 @@ func TestLeaseThatWasLostUnnoticed(t *testing.T) {
 	}
 }
 
+// A message about a release of which nobody knows whether it took effect says for how long the name may be unavailable: until the lease would have ended, or
+// for as long as the release keeps it so.
+func TestReleaseThatIsUnknownTellsForHowLong(t *testing.T) {
+	for name, row := range map[string]struct {
+		g       guarded
+		attempt int // of an element; 0 is a lock
+		says    string
+	}{
+		"until the lease's end":      {guarded{}, 0, "the name stays unavailable for at most 30s"},
+		"at least":                   {guarded{atLeast: time.Hour}, 0, "the name stays unavailable for at most 1h0m0s"},
+		"at least, and less":         {guarded{atLeast: time.Second}, 0, "the name stays unavailable for at most 30s"},
+		"an element":                 {guarded{}, 1, "the name stays unavailable for at most 30s"},
+		"an element with a back-off": {guarded{retry: soloist.Retry{Attempts: 9, Backoff: 10 * time.Minute}}, 1, "the name stays unavailable for at most 10m0s"},
+		"one that has doubled":       {guarded{retry: soloist.Retry{Attempts: 9, Backoff: 10 * time.Minute}}, 3, "the name stays unavailable for at most 40m0s"},
+		"the last attempt":           {guarded{retry: soloist.Retry{Attempts: 3, Backoff: 10 * time.Minute}}, 3, "the element has failed for good, or stays unavailable for at most 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said bytes.Buffer
+				g, v := row.g, verdict{result: child.Result{Ran: true, Code: 3}}
+				g.app = &app{errs: &said, ttl: 30 * time.Second}
+				c, s := soloisttest.NewClient(t)
+				if row.attempt == 0 {
+					lease, err := c.TryLock(t.Context(), "x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					s.Break(errors.New("the store is away"))
+					if err := g.exit(v, "x", lease.Release()); exitCode(err) != 3 {
+						t.Errorf("exit code %d: %v", exitCode(err), err)
+					}
+				}
+				elements := c.Elements("invoices", soloist.ElementsOptions{Retry: g.retry})
+				for attempt := range row.attempt {
+					time.Sleep(24 * time.Hour) // no pause is longer
+					element, err := elements.Claim(t.Context(), "4711")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if attempt == row.attempt-1 {
+						s.Break(errors.New("the store is away"))
+					}
+					if err := g.processed(v, element); exitCode(err) != 3 {
+						t.Errorf("exit code %d: %v", exitCode(err), err)
+					}
+				}
+				s.Break(nil)
+				g.flush()
+				if !strings.HasSuffix(said.String(), "; "+row.says+"\n") {
+					t.Errorf("it says %q", &said)
+				}
+			})
+		})
+	}
+}
+
 // A lease that is granted as a signal ends the wait for it is given back.
 func TestLeaseThatComesWithTheSignal(t *testing.T) {
 	c, err := soloist.New(memstore.New(), soloist.Config{})
