@@ -58,6 +58,9 @@ func parse(expr string, loc *time.Location, name string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !e.prefixed && e.Location() != time.UTC {
+		e.unnamed = tellsZone(e.location)
+	}
 	return e, nil
 }
 

@@ -35,6 +35,26 @@ func zoneNamed(name string) (*time.Location, error) {
 	return kept.(*time.Location), nil
 }
 
+// tellsZone returns why the name of a zone does not tell it to others; nil if it does. Zones that set their clocks alike from 1970 on are the same.
+func tellsZone(loc *time.Location) error {
+	named, err := zoneNamed(loc.String())
+	if err != nil {
+		return err
+	}
+	for at := int64(0); at < rulesOnly; {
+		p, q := periodAt(at, loc), periodAt(at, named)
+		if p.offset != q.offset {
+			return fmt.Errorf("the zone %q of the program is another one than that of this name: at %s it is %+d s from UTC instead of %+d s",
+				loc, time.Unix(at, 0).UTC().Format(time.RFC3339), p.offset, q.offset)
+		}
+		at = min(p.end, q.end)
+	}
+	return nil
+}
+
+// rulesOnly is 2040-01-01, in seconds: from then on zones follow the rules that they have followed for years.
+const rulesOnly = 2208988800
+
 // A period is a time during which a zone does not set its clocks: from start up to, but not including, end.
 type period struct {
 	start, end int64 // seconds since the Unix epoch

@@ -228,3 +228,27 @@ func TestLastDaysOfLeapYearsInRealZones(t *testing.T) {
 		}
 	}
 }
+
+// A zone of the program that has the name of another one is not written down by that: who reads it would have the times of the other.
+func TestZoneWithTheNameOfAnother(t *testing.T) {
+	for _, test := range []struct {
+		loc  *time.Location
+		want string // empty for an error
+	}{
+		{time.FixedZone("CET", 3600), ""}, // CET has daylight saving
+		{time.FixedZone("Europe/Berlin", 3600), ""},
+		{time.FixedZone("UTC", 60), ""},
+		{time.FixedZone("UTC", 0), "TZ=UTC 0 3 * * *"},
+		{time.FixedZone("Asia/Tokyo", 9*3600), "TZ=Asia/Tokyo 0 3 * * *"}, // which has set no clock since 1970
+		{zone(t, "America/New_York"), "TZ=America/New_York 0 3 * * *"},
+		{zone(t, "Africa/Casablanca"), "TZ=Africa/Casablanca 0 3 * * *"},
+	} {
+		e, err := cron.ParseIn("0 3 * * *", test.loc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := e.MarshalText(); string(text) != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%v: %q, %v; want %q", test.loc, text, err, test.want)
+		}
+	}
+}
