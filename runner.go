@@ -219,15 +219,13 @@ func (c *Client) spec(job Job) (*jobSpec, error) {
 	return &jobSpec{given: job, job: filled, opts: opts, name: name, control: control}, nil
 }
 
-var errRunning = errors.New("it is running in this client already")
-
 // take reserves the names of jobs in this client.
 func (c *core) take(names ...string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
 		if c.jobs[name] {
-			return fmt.Errorf("job %q: %w", name, errRunning)
+			return fmt.Errorf("job %q: %w", name, invalid("name", strconv.Quote(name), "is that of a job that is running in this client already"))
 		}
 	}
 	for _, name := range names {

@@ -74,6 +74,8 @@ func TestMistakesWithJobsAreErrorsAtTheCall(t *testing.T) {
 		good := soloist.Job{Name: "x", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { return nil }}
 		bad := good
 		bad.Grace = -1
+		other := good
+		other.Name = "other"
 		r := runs(t, a, good)
 		twoRunners, err := a.NewRunner(soloist.Job{Name: "y", Schedule: good.Schedule, Do: good.Do})
 		must(t, err)
@@ -87,6 +89,7 @@ func TestMistakesWithJobsAreErrorsAtTheCall(t *testing.T) {
 			"an update that is not valid":   {r.Update(bad), "Grace"},
 			"both, when the Runner is made": {both, "twice"},
 			"and the other":                 {both, "Grace"},
+			"in another Runner that runs":   {runs(t, a, other).Add(good), "running in this client"},
 		} {
 			var invalid *soloist.InvalidError
 			if !errors.As(test.err, &invalid) || !strings.Contains(test.err.Error(), test.says) {
