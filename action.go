@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -39,7 +40,8 @@ type Action struct {
 // mostActions is how many actions are kept.
 const mostActions = 100
 
-// Actions lists the last 100 changes that were made with an Admin, the newest last.
+// Actions lists the last 100 changes that were made with an Admin, the newest last. It includes those that may have
+// been made: their outcome was unknown.
 func (a *Admin) Actions(ctx context.Context) iter.Seq2[Action, error] {
 	return func(yield func(Action, error) bool) {
 		records, err := a.client.peek(ctx, []string{a.client.names.prefix + nameActions})
@@ -69,18 +71,43 @@ func parseActions(b []byte) (actions []Action, err error) {
 	return actions, nil
 }
 
-// note adds an action that was carried out to the list of actions.
-func (a *Admin) note(ctx context.Context, action Action) error {
+// A halfDone is the error of a change that was made in part, or that may have been made. It is ErrUnknown.
+type halfDone struct{ error }
+
+func (h halfDone) Unwrap() error { return h.error }
+
+// released returns the outcome of a release that makes a change. If the change may have been made, the outcome is a halfDone.
+func released(err error) error {
+	switch {
+	case errors.Is(err, errReleasedBefore):
+		return halfDone{store.AsUnknown(errors.New(err.Error()))} // not ErrLost, which says that nothing was changed
+	case errors.Is(err, ErrUnknown):
+		return halfDone{err}
+	}
+	return err
+}
+
+// note adds an action to the list of actions, unless err says that nothing was changed. It returns err, or why the
+// action could not be added.
+func (a *Admin) note(ctx context.Context, action Action, err error) error {
+	if _, half := errors.AsType[halfDone](err); err != nil && !half {
+		return err
+	}
+	if noted := a.add(ctx, action); err == nil && noted != nil {
+		return store.AsUnknown(fmt.Errorf("it was done, but could not be added to the list of actions: %w", noted))
+	}
+	return err
+}
+
+// add adds an action to the list of actions.
+func (a *Admin) add(ctx context.Context, action Action) error {
 	action.At, action.By, action.Reason = time.Now().UTC().Truncate(time.Millisecond), a.by, shorten(action.Reason)
 	l, err := a.client.plain(Options{TTL: controlTTL}).wait(ctx, target{shown: nameActions, name: a.client.names.prefix + nameActions})
-	if err == nil {
-		actions, _ := parseActions(l.granted.State) // a state that cannot be read is overwritten
-		err = l.release(store.Release{State: actionsJSON(append(actions, action)), Retain: Forever})
-	}
 	if err != nil {
-		return store.AsUnknown(fmt.Errorf("it was done, but could not be added to the list of actions: %w", err))
+		return err
 	}
-	return nil
+	actions, _ := parseActions(l.granted.State) // a state that cannot be read is overwritten
+	return l.release(store.Release{State: actionsJSON(append(actions, action)), Retain: Forever})
 }
 
 // actionsJSON returns the state of the record of actions: without the oldest ones, if there are too many or they do not

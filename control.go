@@ -178,10 +178,7 @@ const controlTTL = 10 * time.Second
 func (a *Admin) control(ctx context.Context, action Action, change func(*control, store.Record)) error {
 	action.Kind = KindJob
 	err := a.client.plain(Options{TTL: controlTTL}).changeOf(ctx, action.Name, change)
-	if err == nil {
-		err = a.note(ctx, action)
-	}
-	if err != nil {
+	if err = a.note(ctx, action, err); err != nil {
 		return fmt.Errorf("%s of job %q: %w", action.Verb, action.Name, err)
 	}
 	return nil
@@ -228,8 +225,12 @@ func (c *Client) change(ctx context.Context, t target, change func(*control) err
 		return errors.Join(err, l.Release())
 	}
 	state := ctl.json()
-	err = l.release(store.Release{State: state, Retain: retainFor(0, state)})
-	return errors.Join(err, c.announced(ctx, news))
+	err = released(l.release(store.Release{State: state, Retain: retainFor(0, state)}))
+	told := c.announced(ctx, news)
+	if err == nil && told != nil {
+		told = halfDone{store.AsUnknown(fmt.Errorf("it was done, but replicas may not know that yet: %w", told))}
+	}
+	return errors.Join(err, told)
 }
 
 // announced releases the lease that announce returned, after controls have been written.

@@ -55,15 +55,17 @@ func (a *Admin) Release(ctx context.Context, seen LeaseInfo, reason string) erro
 	if seen.Kind == KindJob {
 		rel.Mark, rel.State = runReleased(r, seen.Name, fmt.Sprintf("released by force by %s: %s", a.by, reason), time.Now())
 	}
-	if err := a.client.force(ctx, t, rel); err != nil {
-		if errors.Is(err, ErrLost) {
-			if _, now := a.client.held(ctx, t, seen); now != nil {
-				err = now
-			}
+	err = a.client.force(ctx, t, rel)
+	if errors.Is(err, ErrLost) && !errors.Is(err, ErrUnknown) {
+		if _, now := a.client.held(ctx, t, seen); now != nil {
+			err = now
 		}
+	}
+	err = a.note(ctx, Action{Verb: ActionRelease, Kind: seen.Kind, Name: seen.Name, Job: seen.Job, Permit: seen.Permit, Token: r.Token, Holder: r.Holder, Reason: reason}, err)
+	if err != nil {
 		return fmt.Errorf("releasing the %s %q by force: %w", seen.Kind, seen.Name, err)
 	}
-	return a.note(ctx, Action{Verb: ActionRelease, Kind: seen.Kind, Name: seen.Name, Job: seen.Job, Permit: seen.Permit, Token: r.Token, Holder: r.Holder, Reason: reason})
+	return nil
 }
 
 // targetOf returns the record of a lease.
@@ -113,7 +115,7 @@ func (c *Client) held(ctx context.Context, t target, seen LeaseInfo) (store.Reco
 // as a repetition and succeed. So force also acquires the name and releases it again, unless there is a new holder
 // already.
 func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
-	if err := c.releaseBatch([]store.Release{rel})[0]; err != nil {
+	if err := released(c.releaseBatch([]store.Release{rel})[0]); err != nil {
 		return err
 	}
 	c.log.Info("released by force", "name", t.shown, "token", rel.Token, "holder", rel.Holder, "by", c.cfg.Replica)
@@ -122,11 +124,16 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 	case errors.Is(err, ErrHeld):
 		return nil
 	case err != nil:
-		return store.AsUnknown(fmt.Errorf("it was released, but its holder may not notice: %w", err))
-	case t.kind == KindJob:
-		return l.release(store.Release{Retain: Forever})
+		return halfDone{store.AsUnknown(fmt.Errorf("it was released, but its holder may not notice: %w", err))}
 	}
-	return l.Release()
+	retain := l.retain()
+	if t.kind == KindJob {
+		retain = Forever
+	}
+	if err := l.release(store.Release{Retain: retain}); !errors.Is(err, ErrLost) {
+		return released(err)
+	}
+	return nil // its lease has ended, and that was another one
 }
 
 // runReleased returns the mark and state for the record of a job whose run is released by force: the run has ended, and

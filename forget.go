@@ -20,11 +20,7 @@ var (
 // or is cut off in the moment in which it registers the job anew leaves it to go on from that time. The error is ErrInUse
 // while a live replica has the job, ErrHeld while it runs, and ErrNoJob if there is no such job.
 func (a *Admin) Forget(ctx context.Context, job string) error {
-	err := a.forget(ctx, job)
-	if err == nil {
-		err = a.note(ctx, Action{Verb: ActionForget, Kind: KindJob, Name: job})
-	}
-	if err != nil {
+	if err := a.note(ctx, Action{Verb: ActionForget, Kind: KindJob, Name: job}, a.forget(ctx, job)); err != nil {
 		return fmt.Errorf("forgetting job %q: %w", job, err)
 	}
 	return nil
@@ -53,7 +49,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	if err := c.changeOf(ctx, job, func(ctl *control, _ store.Record) { *ctl = control{} }); err != nil {
 		return errors.Join(err, l.release(store.Release{Retain: Forever}))
 	}
-	return l.release(store.Release{State: []byte{}})
+	return released(l.release(store.Release{State: []byte{}}))
 }
 
 // unused returns ErrInUse if a live replica has the job.

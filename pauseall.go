@@ -41,10 +41,7 @@ func (a *Admin) controlAll(ctx context.Context, action Action, change func(*cont
 		change(ctl)
 		return nil
 	})
-	if err == nil {
-		err = a.note(ctx, action)
-	}
-	if err != nil {
+	if err = a.note(ctx, action, err); err != nil {
 		return fmt.Errorf("%s of all jobs: %w", action.Verb, err)
 	}
 	return nil

@@ -141,6 +141,9 @@ func (c *core) releaseBatchUntil(ctx context.Context, releases []store.Release, 
 	return errs
 }
 
+// errReleasedBefore is the outcome of a release that is lost when it is repeated, after a request whose outcome is unknown.
+var errReleasedBefore = fmt.Errorf("%w, or released by a request that got no reply", ErrLost)
+
 // retryRelease repeats the releases whose outcome is unknown, each until its bound. A release whose outcome is known is
 // not repeated: a successor may have the name by then.
 func (c *core) retryRelease(ctx context.Context, releases []store.Release, bounds []time.Time, errs []error) {
@@ -159,8 +162,15 @@ func (c *core) retryRelease(ctx context.Context, releases []store.Release, bound
 		}
 		answers, err := c.releases.ask(ctx, again)
 		for i, at := range at {
+			unknown := errors.Is(errs[at], ErrUnknown)
 			if errs[at] = err; err == nil {
 				errs[at] = answers[i]
+			}
+			switch {
+			case unknown && errors.Is(errs[at], ErrLost):
+				errs[at] = errReleasedBefore
+			case unknown && open(errs[at]):
+				errs[at] = store.AsUnknown(errs[at])
 			}
 		}
 	}

@@ -172,8 +172,6 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	case err != nil:
 		return err
 	}
-	if err := l.release(store.Release{State: []byte{}}); err != nil {
-		return err
-	}
-	return a.note(ctx, Action{Verb: ActionRetry, Kind: KindElement, Name: id, Job: job})
+	err = released(l.release(store.Release{State: []byte{}}))
+	return a.note(ctx, Action{Verb: ActionRetry, Kind: KindElement, Name: id, Job: job}, err)
 }
