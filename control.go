@@ -121,7 +121,7 @@ func (a *Admin) trigger(ctx context.Context, job string) (number int64, err erro
 }
 
 // TriggerAndWait calls Trigger, waits until the run has ended, and returns the record of its last attempt from the
-// job's history. If ctx ends first, the run continues.
+// job's history. If ctx ends first, or the client is closed, the run continues.
 func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, error) {
 	number, err := a.trigger(ctx, job)
 	if err != nil {
@@ -135,7 +135,10 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 	for poll := newBackoff(time.Second); ; {
 		begun := time.Now()
 		records, err := a.client.peek(ctx, []string{name})
-		if err == nil {
+		switch {
+		case errors.Is(err, store.ErrClosed):
+			return RunRecord{}, fmt.Errorf("waiting for the manual run of job %q: %w", job, err)
+		case err == nil:
 			state, err := parseJobState(records[0].State)
 			if err != nil {
 				return RunRecord{}, fmt.Errorf("waiting for the manual run of job %q: %w", job, err)
@@ -152,10 +155,16 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 			}
 		case <-timer.C:
 		case <-ctx.Done():
+		case <-a.client.ctx.Done():
 		}
 		timer.Stop()
-		if pace.took(ctx, time.Since(begun)); ctx.Err() != nil {
-			return RunRecord{}, fmt.Errorf("the manual run of job %q is not over: %w", job, context.Cause(ctx))
+		pace.took(ctx, time.Since(begun))
+		err = a.client.usable()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return RunRecord{}, fmt.Errorf("the manual run of job %q is not over: %w", job, err)
 		}
 	}
 }

@@ -146,8 +146,10 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		return a.granted(ctx, name, out)
 	}
 	caller := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
 	if c.opts.Wait > 0 {
-		var cancel context.CancelFunc
 		ctx, cancel = bounded(ctx, c.opts.Wait)
 		defer cancel()
 	}
@@ -171,7 +173,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		switch {
 		case !errors.As(out.Err, &held):
 			return a.granted(caller, name, out)
-		case ctx.Err() != nil || c.ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return "", store.Grant{}, t.named(out.Err)
 		}
 		if wake == nil {
@@ -229,6 +231,9 @@ func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 			}
 			continue
 		case a.unknown == nil:
+			if c.ctx.Err() != nil {
+				out.Err = ErrClosed
+			}
 			return name, out
 		}
 		if !a.kept {

@@ -372,6 +372,60 @@ func TestAClosedClientSaysSo(t *testing.T) {
 	}
 }
 
+// What waits when a client is closed ends at once, although the store does not answer, or nobody ends the run that is waited for. So does what waits for a run when the store is closed.
+func TestWaitingEndsWithTheClient(t *testing.T) {
+	for what, wait := range map[string]func(context.Context, *soloist.Client) error{
+		"a detached lease": func(ctx context.Context, c *soloist.Client) error {
+			_, _, err := c.With(soloist.Options{Wait: -1}).Detached().Acquire(ctx, lockOf("a#1"), false)
+			return err
+		},
+		"a manual run": func(ctx context.Context, c *soloist.Client) error {
+			_, err := c.Admin().TriggerAndWait(ctx, "tick")
+			return err
+		},
+		"a manual run, of a closed store": func(ctx context.Context, c *soloist.Client) error {
+			_, err := c.Admin().TriggerAndWait(ctx, "tick")
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+				mine := s.Share()
+				c, err := soloist.New(mine, soloist.Config{})
+				must(t, err)
+				defer c.Close()
+				start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return nil }})
+				synctest.Wait()
+				if what == "a detached lease" {
+					mine.Break(errors.New("away"))
+				}
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- wait(ctx, c) }()
+				time.Sleep(10 * time.Second)
+				begin, want := time.Now(), error(soloist.ErrClosed)
+				if what == "a manual run, of a closed store" {
+					must(t, mine.Close())
+					want = store.ErrClosed
+				} else {
+					must(t, c.Close())
+				}
+				time.Sleep(2 * time.Second)
+				select {
+				case err := <-ended:
+					wantIs(t, "waiting", err, want)
+				default:
+					t.Errorf("it goes on %v later", time.Since(begin))
+					cancel()
+					<-ended
+				}
+				mine.Heal()
+			})
+		})
+	}
+}
+
 // What a client has when it is closed is released although the store is away for a moment: others need not wait for the end of its lease.
 func TestCloseOutlastsAStoreThatIsAwayForAMoment(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
