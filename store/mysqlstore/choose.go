@@ -18,31 +18,57 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	var i int
 	var v verdict
 	var r *record
-	for try := range lockedTries + 1 {
-		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
-			break
-		}
-		records, err := s.takeOne(ctx, names, claim)
+	passed := make([]bool, len(names)) // once each; then what still looks free is tried again after pauses
+	for pauses := 0; ; {
+		records, err := s.takeOne(ctx, names, claim, passed)
 		if err != nil {
 			return 0, store.Grant{}, err
 		}
-		if i, v = best(records, claim); v != free {
-			r = records[i]
+		i, v = best(records, claim)
+		if r = records[i]; v != free {
 			break
 		}
-		r = records[i]
+		more := pass(records, claim, passed)
+		if more && pauses == 0 {
+			continue
+		}
+		if pauses == lockedTries || !pause(ctx, lockedPause<<pauses) {
+			break
+		}
+		if pauses++; !more {
+			clear(passed)
+		}
 	}
 	claim.Name = names[i]
 	out := v.outcome(r, claim)
 	return i, out.Grant, out.Err
 }
 
-// takeOne takes the first name that is free, unless the holder has one, and returns the records of all.
-func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim) ([]*record, error) {
+// pass passes by the first name that looks free and could not be taken. It reports whether another one that looks free is left.
+func pass(records []*record, claim store.Claim, passed []bool) (more bool) {
+	found := false
+	for i, r := range records {
+		if passed[i] || rank(judge(r, claim), r) != ranks[free] {
+			continue
+		}
+		if found {
+			return true
+		}
+		found, passed[i] = true, true
+	}
+	return false
+}
+
+// takeOne takes the first name that is free and not passed by, unless the holder has one, and returns the records of all.
+func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim, passed []bool) ([]*record, error) {
 	rows := make([][]cell, len(names))
 	for n, name := range names {
-		claim.Name = name
-		rows[n] = s.claimRow(claim)
+		c := claim
+		c.Name = name
+		if passed[n] {
+			c.Mark = -1 // it is only read
+		}
+		rows[n] = s.claimRow(c)
 	}
 	f := choosing(rows)
 	if s.inSteps() {

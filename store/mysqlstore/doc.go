@@ -21,7 +21,8 @@
 //
 // A claim first reads without locks, and a refused claim writes nothing. Rows that look free are locked with SKIP LOCKED. A row that
 // another transaction has locked is tried again alone, for 63 ms at most (a release for 255 ms). Then a claim is refused, and the outcome
-// of an extension or release is unknown, so the client repeats it. A long transaction of a caller delays no lease but its own.
+// of an extension or release is unknown, so the client repeats it. A choice among several names tries the others first. A long transaction
+// of a caller delays no lease but its own.
 //
 // # Round trips
 //

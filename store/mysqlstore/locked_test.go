@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +174,57 @@ func TestLockedRowWhereATimeoutRollsBack(t *testing.T) {
 	exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" WHERE name = 'x' FOR UPDATE")
 	if errs, err := s.Release(within, []store.Release{{Name: "x", Holder: "b", Token: g.Token}}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
 		t.Errorf("releasing the locked lease answered %v, %v, want an unknown outcome", errs, err)
+	}
+}
+
+// A choice passes by the names whose rows others have locked, and is refused only when no other is left.
+func TestChoicePassesByALockedName(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, func(c *mysql.Config) {
+				if m.driver != nil {
+					m.driver(c)
+				}
+				c.Params = map[string]string{"innodb_lock_wait_timeout": "3600"} // who is held up waits until the transaction ends
+			})
+			s := open(t, db, m.config)
+			within, cancel := context.WithTimeout(t.Context(), servers.Patience)
+			defer cancel()
+			locked := []string{"locked/1", "locked/2", "locked/3"}
+			for _, name := range append(slices.Clone(locked), "free") {
+				release(t, s, store.Release{Name: name, Holder: "a", Token: take(t, s, name, "a").Token, Retain: time.Hour})
+			}
+			take(t, s, "held", "a")
+			tx := begin(t, db, nil)
+			for _, name := range locked {
+				exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" WHERE name = '"+name+"' FOR UPDATE")
+			}
+			choose := func(holder string, others ...string) (string, store.Grant, error) {
+				names := append(slices.Clone(locked), others...)
+				i, g, err := s.Choose(within, names, claim("", holder))
+				return names[i], g, err
+			}
+			name, g, err := choose("b", "held", "free", "new")
+			if err != nil || name != "free" || g.Token == 0 {
+				t.Errorf("chosen was %s, %+v, %v; want the first name that is not locked", name, g, err)
+			}
+			if again, same, err := choose("b", "new", "free"); err != nil || again != "free" || same.Token != g.Token {
+				t.Errorf("a holder of a name was granted %s, %+v, %v; want what it has", again, same, err)
+			}
+			if name, g, err := choose("c", "held", "free", "new"); err != nil || name != "new" || g.Token == 0 {
+				t.Errorf("chosen was %s, %+v, %v; want the name without a row", name, g, err)
+			}
+			var held *store.HeldError
+			if name, _, err := choose("d", "held", "free"); !errors.As(err, &held) || !strings.HasPrefix(name, "locked/") || held.Record.Left != lockedLeft {
+				t.Errorf("with no other name left: %s, %v; want a refusal of a locked one for %v", name, err, lockedLeft)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if name, g, err := choose("d", "held", "free"); err != nil || name != locked[0] || g.Token == 0 {
+				t.Errorf("chosen was %s, %+v, %v; want the first name, which is not locked any more", name, g, err)
+			}
+		})
 	}
 }
 
