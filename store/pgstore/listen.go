@@ -226,6 +226,7 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 	}
+	cfg.OnNotification = nil // a handler of the caller's would take what we wait for
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return pgx.ConnectConfig(ctx, cfg)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A release notifies only those who listen for the name's group, and Go and SQL agree on what that is.
@@ -216,6 +217,29 @@ func TestListenerTakesUpAnotherSecret(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// A pool that passes notifications to a handler of the caller's does not keep them from the watches.
+func TestWatchOfAPoolWithAHandlerOfNotifications(t *testing.T) {
+	owner := fresh(t, server(t).URL)
+	cfg := owner.pool.Config()
+	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
+	s, err := Open(background, cfg, owner.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	release(t, owner, take(t, owner, "name", "a", time.Minute))
+	select {
+	case <-w:
+	case <-time.After(servers.Patience):
+		t.Errorf("nobody is woken within %v", servers.Patience)
+	}
 }
 
 // Who polls does not wait without end on a connection on which nothing comes any more, such as one to a server that is gone without a word: it looks again
