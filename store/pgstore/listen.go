@@ -228,7 +228,15 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	}
 	cfg.OnNotification = nil // a handler of the caller's would take what we wait for
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	return pgx.ConnectConfig(ctx, cfg)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil || pool.AfterConnect == nil {
+		return conn, err
+	}
+	if err := pool.AfterConnect(ctx, conn); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
 }
 
 // begin subscribes to the table's channel.

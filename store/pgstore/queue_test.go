@@ -13,6 +13,8 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/jackc/pgx/v5"
 )
 
 type queued struct {
@@ -61,6 +63,38 @@ func heir(t testing.TB, s *Store, answer <-chan queued, name, holder string) sto
 			t.Fatalf("%s has waited for %v", holder, servers.Patience)
 		}
 	}
+}
+
+// Who waits finds the tables also where a function of the pool says for each connection in which schema they are.
+func TestWaitingInASchemaThatThePoolSets(t *testing.T) {
+	schema := newSchema()
+	run(t, admin(t, server(t).URL), "CREATE SCHEMA "+schema)
+	cfg, _, err := ParseURL(server(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "SET search_path = "+schema)
+		return err
+	}
+	s, err := Open(background, cfg, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	migrate(t, s)
+	lease := take(t, s, "name", "a", time.Hour)
+	b := waits(s, "name", "b")
+	eventually(t, "the other one waits", func() bool {
+		select {
+		case q := <-b:
+			t.Fatalf("who was to wait was told: %v", q.Err)
+		default:
+		}
+		return slices.Equal(inLine(t, s, "name"), []string{"b"})
+	})
+	release(t, s, lease)
+	heir(t, s, b, "name", "b")
 }
 
 // A holder that asks again keeps its turn. Its place lasts for what it asked for last, and is that request's.
