@@ -47,7 +47,7 @@ func TestSeals(t *testing.T) {
 		if theirs := one[int](t, s.pool, sql, name); theirs != key.group(name) {
 			t.Errorf("group of %q: %d by the server, %d by us", name, theirs, key.group(name))
 		}
-		free := "SELECT w.a FROM (SELECT " + bare("seal_free") + " FROM (SELECT $1::text AS name, 0::bigint AS ended) AS e) AS w"
+		free := "SELECT w.a FROM (SELECT " + strings.Replace(bare("seal_free"), "{{at}}", "0::bigint", 1) + " FROM (SELECT $1::text AS name, 0::bigint AS ended) AS e) AS w"
 		if theirs := one[int64](t, s.pool, free, name); theirs != standsFor(name) {
 			t.Errorf("what stands for %q: %d by the server, %d by us", name, theirs, standsFor(name))
 		}

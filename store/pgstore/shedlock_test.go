@@ -290,6 +290,46 @@ func TestShedLocksUnlockWakes(t *testing.T) {
 	}
 }
 
+// A lock that Java shortens wakes our waiters, and again when it ends even sooner: by Java's unlock, or by force.
+func TestShedLocksLockThatEndsSoonerWakesEachTime(t *testing.T) {
+	s, java := shared(t)
+	later, err := s.Watch(background, []string{"lock/later"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, forced := range []bool{false, true} {
+		name := fmt.Sprintf("report-%v", forced)
+		java.lock(name, time.Hour)
+		w, err := s.Watch(background, []string{"lock/" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(w)
+		drain(later)
+		woken := func(by string) {
+			t.Helper()
+			release(t, s, take(t, s, "lock/later", "a", time.Minute))
+			<-later // notifications come in the order of the commits
+			select {
+			case <-w:
+			default:
+				t.Errorf("%s: nobody was woken by %s", name, by)
+			}
+		}
+		java.extend(name, 30*time.Minute)
+		woken("a sooner end")
+		java.unlock(name, 20*time.Minute)
+		woken("an unlock that leaves the least time")
+		if forced {
+			r := heldBy(t, s, "lock/"+name, "a")
+			release(t, s, store.Release{Name: "lock/" + name, Holder: r.Holder, Token: r.Token})
+		} else {
+			java.unlock(name, 0)
+		}
+		woken("its end")
+	}
+}
+
 // drain takes what a watch has received until now.
 func drain(w <-chan struct{}) {
 	for {

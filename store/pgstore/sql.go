@@ -113,7 +113,9 @@ func (t tables) fill(text string) string {
 		notify = bare("notify")
 	}
 	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable"), "{{held}}", held, "{{ended}}", ended, "{{granted}}", bare("granted")).Replace(text)
-	text = strings.NewReplacer("{{free}}", sealed("seal_free"), "{{handed}}", sealed("seal_handed")).Replace(text)
+	free := sealed("seal_free")
+	text = strings.NewReplacer("{{free}}", strings.Replace(free, "{{at}}", "0::bigint", 1), "{{sooner}}", strings.Replace(free, "{{at}}", "e.at", 1),
+		"{{handed}}", sealed("seal_handed")).Replace(text)
 	text = t.cfg.columns().In(text, '"')
 	regclass := "'" + t.records + "'::regclass::oid::bigint"
 	return strings.NewReplacer(

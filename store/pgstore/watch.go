@@ -23,7 +23,7 @@ type hub struct {
 	mu        sync.Mutex
 	rows      map[string]map[chan struct{}]bool // by the row's name
 	named     map[int64]string                  // the names of those rows, by what stands for them
-	over      map[string]int64                  // the last lease whose end was told, of rows that are or were watched
+	over      map[string]ending                 // the last end that was told, of rows that are or were watched
 	listeners map[chan struct{}]func() bool     // stop waiting for the context of each watch
 	of        map[chan struct{}][]string        // the rows of each watch
 	closed    bool
@@ -41,7 +41,7 @@ type hub struct {
 func (h *hub) init(s *Store) {
 	h.store, h.idle, h.patience = s, defaultIdle, listenTimeout
 	h.rows, h.listeners, h.of = map[string]map[chan struct{}]bool{}, map[chan struct{}]func() bool{}, map[chan struct{}][]string{}
-	h.named, h.over = map[int64]string{}, map[string]int64{}
+	h.named, h.over = map[int64]string{}, map[string]ending{}
 	h.seen, h.hurry = map[string]sight{}, make(chan struct{}, 1)
 }
 
@@ -207,20 +207,24 @@ func (h *hub) wakeLocked(row string) {
 // overMost bounds how many rows a hub remembers that it does not watch any more.
 const overMost = 4096
 
-// ended wakes those who watch a row when its lease is over, as seal_free.sql tells. Tokens grow, so what somebody sends again who has read
-// it wakes nobody.
+// An ending is the end of a lease, or a change of it, as seal_free.sql tells.
+type ending struct{ token, at int64 }
+
+// ended wakes those who watch a row when its lease is over or ends sooner. Tokens grow, and so do the instants of the changes of one lease. So what
+// somebody sends again who has read it wakes nobody.
 func (h *hub) ended(w words) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	row, watched := h.named[w[0]]
 	last, known := h.over[row]
-	if !watched || w[2] != 0 || w[3] != 0 || known && w[1] <= last {
+	told := ending{token: w[1], at: w[2]}
+	if !watched || w[3] != 0 || known && (told.token < last.token || told.token == last.token && told.at <= last.at) {
 		return
 	}
 	if len(h.over) >= overMost {
-		maps.DeleteFunc(h.over, func(row string, _ int64) bool { return h.rows[row] == nil })
+		maps.DeleteFunc(h.over, func(row string, _ ending) bool { return h.rows[row] == nil })
 	}
-	h.over[row] = w[1]
+	h.over[row] = told
 	h.wakeLocked(row)
 }
 

@@ -19,7 +19,7 @@ BEGIN
     NEW.mark := greatest(NEW.mark, micros / 1000 + {{early}});
   ELSIF NEW.lock_until < OLD.lock_until AND NEW.locked_by <> NEW.holder THEN
     IF NOT pg_try_advisory_xact_lock({{base}} + TG_RELID::bigint * 256 + get_byte(sha256({{secret}} || convert_to(NEW.name, 'UTF8')), 0)) THEN
-      PERFORM pg_notify('soloist_' || TG_RELID, {{free}}) FROM (SELECT NEW.name AS name, NEW.token AS ended) AS e;
+      PERFORM pg_notify('soloist_' || TG_RELID, {{sooner}}) FROM (SELECT NEW.name AS name, NEW.token AS ended, micros AS at) AS e;
     END IF;
   END IF;
   RETURN NEW;
