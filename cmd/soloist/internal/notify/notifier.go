@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -32,6 +33,9 @@ const (
 
 	// maxQueue is how many notices of missed times wait for a target.
 	maxQueue = 100
+
+	// maxWaiting is how many of the others do. More are left to a later look, for as long as the records of the jobs have them.
+	maxWaiting = 1000
 
 	// prefix begins the names of the leader and the elements of a target.
 	prefix = "soloist-notify-"
@@ -61,7 +65,11 @@ type target struct {
 	log      *slog.Logger
 	elements *soloist.Elements
 	missed   chan Notice
-	settled  map[string]time.Time // the IDs of notices that need no more, and when that was seen; of the leader's goroutine
+
+	mu      sync.Mutex
+	waiting []Notice             // of the leader, for the receiver; none has the ID of another one
+	queued  map[string]bool      // their IDs
+	settled map[string]time.Time // the IDs of notices that need no more, and when that was seen
 }
 
 // New starts a notifier. It reads the files of the targets; an error names the target, and shows no secret.
@@ -152,22 +160,23 @@ func readSecret(path string) ([]byte, error) {
 	return data, nil
 }
 
-// lead looks at the jobs while this process leads the target.
+// lead looks at the jobs while this process leads the target. The receiver can be slow, and the records of jobs forget: one goroutine reads them, and
+// another one sends.
 func (t *target) lead(ctx context.Context) {
 	err := t.Client.Lead(ctx, prefix+t.Name, func(ctx context.Context, _ *soloist.Lease) error {
+		t.waiting, t.queued = nil, map[string]bool{} // another process may have led since
+		looked := make(chan struct{}, 1)
+		var sending sync.WaitGroup
+		sending.Go(func() { t.send(ctx, looked) })
+		defer sending.Wait()
 		for {
 			begin := time.Now()
-			due := t.look(ctx, begin)
-			reading := time.Since(begin)
-			for _, n := range due {
-				if _, sent := t.settled[n.ID]; sent || ctx.Err() != nil || time.Since(begin) > lookback {
-					continue
-				}
-				if t.deliver(ctx, n) {
-					t.settled[n.ID] = begin
-				}
+			t.queue(t.look(ctx, begin))
+			select {
+			case looked <- struct{}{}:
+			default: // it sends still, and begins anew after that
 			}
-			if !sleep(ctx, max(lookEvery, 10*reading)) {
+			if !sleep(ctx, max(lookEvery, 10*time.Since(begin))) {
 				return nil
 			}
 		}
@@ -175,6 +184,58 @@ func (t *target) lead(ctx context.Context) {
 	if err != nil {
 		t.log.Error("no notices are sent any more", "err", err)
 	}
+}
+
+// queue has those wait for the receiver that are new.
+func (t *target) queue(due []Notice) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range due {
+		if _, settled := t.settled[n.ID]; !settled && !t.queued[n.ID] && len(t.waiting) < maxWaiting {
+			t.waiting, t.queued[n.ID] = append(t.waiting, n), true
+		}
+	}
+}
+
+// send sends what waits after each look, until ctx ends. What the store cannot record goes on to wait.
+func (t *target) send(ctx context.Context, looked <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-looked:
+		}
+		t.mu.Lock()
+		waiting := slices.Clone(t.waiting)
+		t.mu.Unlock()
+		for _, n := range waiting {
+			if ctx.Err() != nil {
+				return
+			}
+			late := time.Since(n.At) > lookback
+			if late {
+				t.tooLate(n)
+			}
+			if late || t.deliver(ctx, n) {
+				t.unqueue(n, !late)
+			}
+		}
+	}
+}
+
+// unqueue ends the wait of a notice. One that is settled is not told again; another may be, as of a job that is still overdue.
+func (t *target) unqueue(n Notice, settled bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(other Notice) bool { return other.ID == n.ID })
+	delete(t.queued, n.ID)
+	if settled {
+		t.settled[n.ID] = time.Now()
+	}
+}
+
+func (t *target) tooLate(n Notice) {
+	t.log.Error("a notice is dropped: it could not be sent in time", "kind", n.Kind, "job", n.Job)
 }
 
 // sleep waits for d, and reports whether ctx has not ended.
@@ -187,13 +248,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look returns what is to be said of the jobs as they are now. They are read before anything is sent: a receiver can be slow.
+// look returns what is to be said of the jobs as they are now.
 func (t *target) look(ctx context.Context, now time.Time) (due []Notice) {
-	for id, at := range t.settled {
-		if now.Sub(at) > retain {
-			delete(t.settled, id)
-		}
-	}
+	t.mu.Lock()
+	maps.DeleteFunc(t.settled, func(_ string, at time.Time) bool { return now.Sub(at) > retain })
+	t.mu.Unlock()
 	for j, err := range t.Client.Admin().Jobs(ctx) {
 		if err != nil {
 			if ctx.Err() == nil { // or the process ends, and another one reads them
@@ -226,7 +285,7 @@ func (t *target) sendMissed(ctx context.Context) {
 				settled = t.deliver(ctx, n)
 			}
 			if !settled {
-				t.log.Error("a notice is dropped: it could not be sent in time", "kind", Missed, "job", n.Job)
+				t.tooLate(n)
 			}
 		}
 	}

@@ -668,6 +668,65 @@ func TestSlowReceiver(t *testing.T) {
 	})
 }
 
+// The jobs are read while a receiver does not answer: what it is to be told waits for it, for an hour, also if the records of the jobs have forgotten it meanwhile.
+func TestNoticesWaitForASlowReceiver(t *testing.T) {
+	for away, want := range map[time.Duration]string{10 * time.Minute: "[first second]", lookback + 10*time.Minute: "[first]"} {
+		t.Run(away.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to, back := soloisttest.NewStore(), &receiver{}, time.Now().Add(away)
+				target := Target{Name: "pager", On: []Kind{Failed}, Timeout: 5 * time.Minute, Attempts: 20, Every: time.Minute}
+				log := &logged{}
+				client := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+				n, err := begin([]Target{target}, Options{Client: client, Logger: slog.New(slog.NewTextHandler(log, nil))}, func(Target) (sender, error) {
+					return senderFunc(func(ctx context.Context, n Notice, body []byte) error {
+						if !sleep(ctx, time.Until(back)) {
+							return ctx.Err()
+						}
+						return to.send(ctx, n, body)
+					}), nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer n.Close()
+				failJob(t, s, "first")
+				time.Sleep(time.Minute)
+				c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+				ctx, stop := context.WithCancel(background)
+				runs := 0
+				job := soloist.Job{Name: "second", Schedule: soloist.Every(2 * lookEvery), Do: func(context.Context, soloist.Run) error {
+					if runs++; runs == 1 {
+						return errors.New("no disk")
+					}
+					if runs == 22 {
+						stop()
+					}
+					return nil
+				}}
+				if err := c.Run(ctx, job); err != nil {
+					t.Fatal(err)
+				}
+				info, err := c.Admin().Job(background, "second")
+				if err != nil || slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeFailed }) {
+					t.Fatalf("its record has the run that failed: %+v, %v", info.Runs, err)
+				}
+				time.Sleep(time.Until(back) + time.Minute)
+				n.Close()
+				told := []string{}
+				for _, n := range to.got {
+					told = append(told, n.Job)
+				}
+				if fmt.Sprint(told) != want {
+					t.Errorf("told of %v, want %v", told, want)
+				}
+				if dropped := strings.Contains(log.String(), "could not be sent in time"); dropped != (away > lookback) {
+					t.Errorf("dropped, after %v: %v\n%s", away, dropped, log)
+				}
+			})
+		})
+	}
+}
+
 type senderFunc func(ctx context.Context, n Notice, body []byte) error
 
 func (f senderFunc) send(ctx context.Context, n Notice, body []byte) error { return f(ctx, n, body) }
