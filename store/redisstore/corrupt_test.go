@@ -112,6 +112,39 @@ func TestCorruptRecordIsExplainedAndMended(t *testing.T) {
 	}
 }
 
+// A corrupt record of the longest name, whose key is longer than any holder, harms that name alone: it is told as corrupt, and lists and sweeps go on. So do
+// lists if something that is too long for a name was written into the index.
+func TestCorruptRecordOfTheLongestName(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	name := strings.Repeat("n", store.MaxName)
+	for _, r := range []store.Release{take(t, s, "o", "a"), take(t, s, name, "a")} {
+		r.Retain = 0
+		must(t, release(s, r))
+	}
+	take(t, s, "p", "a")
+	how := corrupting(t, admin, "p", name, 0)
+	must(t, admin.ZAdd(background, "{p:0}:names", redis.Z{Member: name + "n"}).Err())
+	var corrupt *redisstore.CorruptError
+	if err := peeked(s, name); !errors.As(err, &corrupt) || corrupt.Key != "{p:0}:r:"+name || isUnknown(err) {
+		t.Errorf("%s: claimed: %v", how, err)
+	}
+	var listed []string
+	var last error
+	for r, err := range s.List(background, "") {
+		if last = err; err == nil {
+			listed = append(listed, r.Name)
+		}
+	}
+	if fmt.Sprint(listed) != "[o p]" || !errors.As(last, new(*store.UnreadableError)) || !errors.As(last, &corrupt) || corrupt.Name != name {
+		t.Errorf("%s: listed %q, then %v", how, listed, last)
+	}
+	if n, err := s.Sweep(background, 10); n != 1 || !errors.As(err, &corrupt) || corrupt.Key != "{p:0}:r:"+name {
+		t.Errorf("%s: a sweep forgot %d, then %v", how, n, err)
+	}
+}
+
 // The floor of tokens, and what lines are made of, can be spoilt too. Nothing is granted then that could be wrong, or it is mended by itself.
 func TestOtherKeysAreCorrupt(t *testing.T) {
 	server := servers.Redis(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -139,13 +140,16 @@ func (p *page) take(s *Store, prefix string, fields any) error {
 		return err
 	}
 	r := &row{fields: all}
-	name := r.text("name", store.MaxName)
+	name := r.text("name", math.MaxInt)
 	if r.err == nil && (!strings.HasPrefix(name, prefix) || p.from != "["+prefix && "("+name <= p.from) {
 		r.err = malformed("the name %q is none that was asked for, or is out of order", name)
 	}
-	switch len(all) {
-	case 1: // it is there no more
-	case 7:
+	switch {
+	case len(name) > store.MaxName: // somebody else has written it into the index
+		p.from = "(" + name
+		return nil
+	case len(all) == 1: // it is there no more
+	case len(all) == 7:
 		record := r.record(name)
 		if r.err == nil && record.Token == 0 {
 			r.err = malformed("the record of %q has no token", name)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -142,5 +144,23 @@ func TestCommandsThatAreRenamed(t *testing.T) {
 				t.Errorf("%v: unknown is %t", err, unsure)
 			}
 		})
+	}
+}
+
+// The longest refusal of the server is longer than any name or holder. It reaches the caller whole, and nothing has happened.
+func TestServerThatCannotWriteItsDisk(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	dir, err := admin.ConfigGet(background, "dir").Result()
+	must(t, err)
+	must(t, os.Mkdir(filepath.Join(dir["dir"], "dump.rdb"), 0o700)) // in the way
+	must(t, errors.Join(admin.ConfigSet(background, "save", "3600 1").Err(), admin.BgSave(background).Err()))
+	servers.Wait(t, "a save that fails", func() bool {
+		return strings.Contains(admin.Info(background, "persistence").Val(), "rdb_last_bgsave_status:err")
+	})
+	s := open(t, server.URL)
+	_, _, err = s.Queue(background, store.Claim{Name: "x", Holder: "a", TTL: time.Minute})
+	if err == nil || isUnknown(err) || !strings.Contains(err.Error(), "MISCONF") || !strings.Contains(err.Error(), "see its log") {
+		t.Errorf("got %v; want that the server cannot write to its disk, and that nothing has happened", err)
 	}
 }

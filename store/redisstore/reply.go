@@ -204,6 +204,12 @@ func (r *row) record(name string) store.Record {
 // maxHolder bounds a holder. What stands in a key that is shared with other libraries is theirs to choose: sharing.lua cuts it off there.
 const maxHolder = store.MaxName
 
+// mostKey bounds a key: one of ours, which has a name at its end, or one that is shared with other libraries, which can have a name in it.
+const mostKey = mostShare + store.MaxName + 128
+
+// mostError bounds what the server says of a command that it has refused. The longest that Redis says has 340 bytes.
+const mostError = 1 << 10
+
 // altered reads an answer of extend.lua and release.lua.
 func (s *Store) altered(name string, reply any) error {
 	switch reply {
@@ -225,9 +231,9 @@ func (s *Store) altered(name string, reply any) error {
 func (s *Store) trouble(name, word string, r *row) error {
 	switch word {
 	case "corrupt":
-		return &CorruptError{Name: name, Key: r.text("key", maxHolder), Wrong: r.text("fault", maxHolder)}
+		return &CorruptError{Name: name, Key: r.text("key", mostKey), Wrong: r.text("fault", maxHolder)}
 	case "failed":
-		return about(name, s.failed(r.text("error", maxHolder)))
+		return about(name, s.failed(r.text("error", mostError)))
 	}
 	if r.err == nil {
 		r.err = malformed("%q is no word of the scripts", word)
