@@ -11,7 +11,7 @@ import (
 
 // commands are what a user needs the right to, besides those of the connection (AUTH, HELLO, SELECT), which everybody has.
 var commands = []string{
-	"eval", "evalsha", "time", "ping", "publish", "subscribe", "unsubscribe",
+	"eval", "evalsha", "time", "ping", "publish", "subscribe", "unsubscribe", "pubsub|numsub",
 	"get", "mget", "set", "mset", "del", "persist", "hget", "hset", "hdel",
 	"hvals", "zadd", "zrem", "zrangebylex", "zrangebyscore",
 }
@@ -26,7 +26,7 @@ var (
 // aclLine gives a user the least rights with which a store with the default prefix works. What begins with info is for Capabilities and
 // Examine. It is documented in docs/stores/redis.md.
 const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
-	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe " +
+	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe +pubsub|numsub " +
 	"+get +mget +set +mset +del +persist +hget +hset +hdel +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
 	"+info +config|get +acl|whoami +acl|dryrun"
 
@@ -48,7 +48,11 @@ func (s *Store) privileges(ctx context.Context) store.Finding {
 	}
 	var lacking []string
 	for _, command := range needed {
-		answer, err := s.text(ctx, append([]any{"ACL", "DRYRUN", user, command}, dryArgs(command, &s.parts[0])...)...)
+		ask := []any{"ACL", "DRYRUN", user}
+		for word := range strings.SplitSeq(command, "|") {
+			ask = append(ask, word)
+		}
+		answer, err := s.text(ctx, append(ask, dryArgs(command, &s.parts[0])...)...)
 		if err != nil {
 			return found("privileges", "user "+user+"; ACL DRYRUN is denied or not known", store.LevelUnknown, "see docs/stores/redis.md for the rights that are needed")
 		}
@@ -87,7 +91,7 @@ func dryArgs(command string, b *bucket) []any {
 		return []any{"0"}
 	case "wait":
 		return []any{"0", "1"}
-	case "subscribe":
+	case "subscribe", "pubsub|numsub":
 		return []any{b.channel + "x"}
 	}
 	return nil

@@ -77,6 +77,11 @@ func TestAHandOverIsTwoRequests(t *testing.T) {
 func TestALineHasNoPlaceForTheDead(t *testing.T) {
 	server := servers.Redis(t)
 	admin := plainClient(t, server.URL)
+	looker := admin.PSubscribe(background, "*") // a person who looks at all messages is no waiter
+	defer looker.Close()
+	if _, err := looker.Receive(background); err != nil {
+		t.Fatal(err)
+	}
 	s := open(t, server.URL+"?prefix=p")
 	held := take(t, s, "name", "a")
 	gone, alive := open(t, server.URL+"?prefix=p"), open(t, server.URL+"?prefix=p")

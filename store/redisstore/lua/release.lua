@@ -14,6 +14,13 @@ local function want(text)
   if since and whole(since, int(exact)) and whole(ttl, int(exact)) then return tonumber(since), tonumber(ttl), secret, inbox end
 end
 
+-- hears says that a process has subscribed to its inbox. PUBLISH counts those, too, who hear everything, as a person who looks on by a pattern. A user who has
+-- no right to ask is answered by PUBLISH alone.
+local function hears(inbox)
+  local count = redis.pcall('PUBSUB', 'NUMSUB', inbox)
+  return count.err or count[2] > 0
+end
+
 -- hand_over grants a name that is free to the first of its line whom the news reaches, and returns until when. If nobody hears them nothing was
 -- granted: the record is again as its last holder left it, who may repeat the release. The news are for the process that knows the secret, and
 -- tell others nothing: how long after the request the grant was, by how
@@ -31,7 +38,7 @@ local function hand_over(rec, name)
     local since, ttl, secret, inbox = want(redis.call('HGET', wants, holder))
     redis.call('ZREM', line, holder)
     redis.call('HDEL', wants, holder)
-    if since and grant(rec.key, rec, holder, ttl, 0) then
+    if since and hears(inbox) and grant(rec.key, rec, holder, ttl, 0) then
       put('SET', rec.key, packed(rec))
       local news = secret .. ' ' .. int(now - since) .. ' ' .. int(rec.t - now)
       if rec.m ~= '0' or rec.s then news = news .. ' 1' end
