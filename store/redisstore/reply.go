@@ -231,7 +231,7 @@ func (s *Store) altered(name string, reply any) error {
 func (s *Store) trouble(name, word string, r *row) error {
 	switch word {
 	case "corrupt":
-		return &CorruptError{Name: name, Key: r.text("key", mostKey), Wrong: r.text("fault", maxHolder)}
+		return &CorruptError{Name: name, Key: r.text("key", mostKey), Wrong: r.text("fault", maxHolder), own: "{" + s.cfg.Prefix + ":"}
 	case "failed":
 		return about(name, s.failed(r.text("error", mostError)))
 	}
@@ -272,9 +272,15 @@ type CorruptError struct {
 	Name  string // whose it is; "" if it is not known
 	Key   string
 	Wrong string // what is wrong with it
+
+	own string // what the store's own keys begin with
 }
 
 func (e *CorruptError) Error() string {
+	if !strings.HasPrefix(e.Key, e.own) { // deleting it would lose what is not ours
+		return fmt.Sprintf("redisstore: %q cannot be read: in key %q %s; the key belongs to something else: use another name, or another pattern for what is shared",
+			e.Name, e.Key, e.Wrong)
+	}
 	return fmt.Sprintf("redisstore: %q cannot be read: in key %q %s; somebody else has written it. Make sure that nobody holds the name, then DEL the key:"+
 		" what was remembered is gone with it, and tokens go on to grow with the server's clock", e.Name, e.Key, e.Wrong)
 }

@@ -470,6 +470,8 @@ func TestForeignKeyWhereJavasLockWouldBe(t *testing.T) {
 		var corrupt *redisstore.CorruptError
 		if !errors.As(outs[0].Err, &corrupt) || errors.Is(outs[0].Err, store.ErrUnknown) || !strings.Contains(outs[0].Err.Error(), "it should be a lock") {
 			t.Errorf("%s: %v", mode, outs[0].Err)
+		} else if text := outs[0].Err.Error(); strings.Contains(text, "DEL") || !strings.Contains(text, "use another name") {
+			t.Errorf("%s: it is told to delete what belongs to something else: %s", mode, text)
 		}
 		if outs[1].Err != nil {
 			t.Errorf("%s: another name: %v", mode, outs[1].Err)
