@@ -83,7 +83,9 @@ func (s *Store) follow(ctx context.Context, w *watch, names []string) {
 				return
 			}
 			var n int64
-			err := unharmed(func() (err error) { n, err = s.client.Exists(ctx, peers...).Result(); return err })
+			bound, cancel := context.WithTimeout(ctx, patience) // a client may have no bound of its own, and Close waits for this
+			err := unharmed(func() (err error) { n, err = s.client.Exists(bound, peers...).Result(); return err })
+			cancel()
 			if err == nil && n < before {
 				s.watches.wake(w)
 			}

@@ -1,12 +1,16 @@
 package redisstore_test
 
 import (
+	"context"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -133,5 +137,54 @@ func TestWatchBeginsQuietly(t *testing.T) {
 	case <-wake:
 		t.Error("woken without a release")
 	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+// A looker tells when a client asks whether keys are there.
+type looker chan struct{}
+
+func (looker) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (looker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (l looker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		if c.Name() == "exists" {
+			select {
+			case l <- struct{}{}:
+			default:
+			}
+		}
+		return next(ctx, c)
+	}
+}
+
+// A store that looks at shared keys for those who wait can be closed while the server hangs, also if its client has no bound of its own.
+func TestSilentServerDoesNotHoldUpClose(t *testing.T) {
+	server := servers.Redis(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, ContextTimeoutEnabled: true, ReadTimeout: -1, MaxRetries: -1})
+	defer client.Close()
+	looks := make(looker)
+	client.AddHook(looks)
+	s, err := redisstore.New(client, redisstore.Config{Share: "*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Watch(background, []string{"lock/x"}); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Resume()
+	server.Pause()
+	<-looks
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(servers.Patience):
+		t.Error("Close waits for a server that hangs")
 	}
 }
