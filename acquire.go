@@ -49,7 +49,7 @@ func (c *Client) acquire(ctx context.Context, t target, patient bool) (*Lease, e
 	if patient {
 		attempt = c.wait
 	}
-	l, err := attempt(ctx, t)
+	l, err := c.persist(ctx, t, attempt)
 	if err != nil && c.cfg.Observe != nil {
 		subject := t.subject(t.name)
 		if t.kind == KindPermit {
@@ -83,7 +83,11 @@ func (t target) named(err error) error {
 	switch refused := err.(type) {
 	case *store.HeldError:
 		r := refused.Record
-		return &HeldError{Kind: t.kind, Name: t.shown, Holder: r.Holder, Token: r.Token, Left: r.Left}
+		held := &HeldError{Kind: t.kind, Name: t.shown, Holder: r.Holder, Token: r.Token, Left: r.Left}
+		if refused.Overdue > 0 {
+			held.due = time.Now().Add(refused.Overdue)
+		}
+		return held
 	case *store.DoneError:
 		return &DoneError{ID: t.shown, Token: refused.Record.Token, Age: refused.Record.Age}
 	}

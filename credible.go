@@ -127,6 +127,9 @@ func refusalFault(c store.Claim, err error) string {
 		if held == nil {
 			return "a HeldError that is nil"
 		}
+		if held.Overdue < 0 {
+			return fmt.Sprintf("what is overdue for another %v", held.Overdue)
+		}
 		return recordFault(held.Record)
 	}
 	done, ok := errors.AsType[*store.DoneError](err)

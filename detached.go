@@ -36,7 +36,7 @@ type Detached struct {
 // memory. It is safe for concurrent use.
 type DetachedLeases struct{ client *Client }
 
-// Detached returns the detached leases of the store and namespace of c. TTL, Margin and Wait are those of c (see
+// Detached returns the detached leases of the store and namespace of c. TTL, Margin, Wait and Overdue are those of c (see
 // With); AtLeast is for Release, and AtMost is not used.
 func (c *Client) Detached() *DetachedLeases { return &DetachedLeases{c} }
 
@@ -91,7 +91,7 @@ func (ds *DetachedLeases) record(d Detached) (name, holder string, err error) {
 	return t.names[d.Permit], permitHolder(d.Holder, d.Limit), nil
 }
 
-// Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends, also for a store that cannot
+// Acquire acquires a lease for d.Holder. It waits as Options.Wait and Options.Overdue say, until ctx ends, also for a store that cannot
 // be used meanwhile. It returns d with its Token and Permit, and until when the lease is certainly held, by the monotonic
 // clock of package time; not after now if that is not certain any more.
 //
@@ -138,8 +138,18 @@ type detachedAttempt struct {
 	unknown error     // the outcome of an earlier request, which may be granted at any time since, also after others were refused
 }
 
-// acquire asks for the lease until it is granted, or refused and there is no time left to wait.
+// acquire asks for the lease until it is granted, or refused and there is no time left to wait, also for what is overdue.
 func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, error) {
+	name, grant, err := a.acquireOrWait(ctx)
+	if !a.client.outwait(ctx, a.client.opts.Overdue, err) {
+		return name, grant, err
+	}
+	name, out := a.ask(ended)
+	return a.granted(ctx, name, out)
+}
+
+// acquireOrWait asks for the lease until it is granted, or refused and Options.Wait is over.
+func (a *detachedAttempt) acquireOrWait(ctx context.Context) (string, store.Grant, error) {
 	c, t := a.client, a.target
 	if c.opts.Wait == 0 {
 		name, out := a.ask(ended)
@@ -169,12 +179,12 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	var pace refusals
 	for poll := newBackoff(time.Second); ; {
 		name, out := a.ask(ctx)
-		var held *store.HeldError
+		held, is := errors.AsType[*HeldError](t.named(out.Err))
 		switch {
-		case !errors.As(out.Err, &held):
+		case !is:
 			return a.granted(caller, name, out)
 		case ctx.Err() != nil:
-			return "", store.Grant{}, t.named(out.Err)
+			return "", store.Grant{}, held
 		}
 		if wake == nil {
 			stop()
@@ -182,12 +192,12 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 				continue // a release between the refusal and the watch would not have been noticed
 			}
 		}
-		pause := pace.refused(ctx, held.Record.Token, held.Record.Left)
+		pause := pace.refused(ctx, held.Token, held.Left)
 		if wake == nil { // the store does not notify of a release
 			pause = min(pause, poll.pause())
 		}
 		if !c.pause(ctx, pause, &wake, me) {
-			return "", store.Grant{}, t.named(out.Err)
+			return "", store.Grant{}, held
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -94,7 +95,7 @@ func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 // runtime.Goexit are as in Client.Do.
 //
 // Process returns a *DoneError if the element is processed already, a *HeldError if another replica has it (see
-// Options.Wait), and ErrFailed if its attempts are used up: fn did not run then. If fn ran and the record could not be
+// Options.Wait and Options.Overdue), and ErrFailed if its attempts are used up: fn did not run then. If fn ran and the record could not be
 // written, Process returns ErrLost (another replica may have taken the element over) or ErrUnknown (the store did not
 // respond).
 func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, element *Element) error) error {
@@ -263,7 +264,7 @@ type Claimed struct {
 // ClaimAll claims many elements in few requests. The results are in the order of ids. Their errors are as in Process:
 // only ErrDone means that an element is processed, and only ErrHeld that another replica has it; one that was lost
 // while others were being claimed has ErrLost. If ClaimAll itself
-// returns an error, nothing is claimed: grants that the store may have made are released. ClaimAll does not wait: with
+// returns an error, nothing is claimed: grants that the store may have made are released. ClaimAll does not wait but for Options.Overdue: with
 // Options.Wait it returns an *InvalidError.
 func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error) {
 	if err := e.usable(); err != nil {
@@ -273,35 +274,54 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		return nil, invalid("Wait", wait.String(), "ClaimAll does not wait; use a client without it, or Claim")
 	}
 	claimed := make([]Claimed, len(ids))
-	claims := make([]store.Claim, 0, len(ids))
-	at := make([]int, 0, len(ids))
+	open := make([]int, 0, len(ids))
 	for i, id := range ids {
 		claimed[i].ID = id
-		t, err := e.target(id)
-		if claimed[i].Err = err; err == nil {
-			claims = append(claims, store.Claim{Name: t.name, Holder: e.client.newHolder(), TTL: e.client.opts.TTL, Mark: 1})
-			at = append(at, i)
+		if _, claimed[i].Err = e.target(id); claimed[i].Err == nil {
+			open = append(open, i)
 		}
 	}
-	for len(claims) > 0 {
-		n := min(len(claims), batchLimit)
-		before := e.client.clock.earliest()
-		outs, _, err := e.client.claimBatch(ctx, claims[:n], before)
-		if err == nil {
-			e.take(ctx, claimed, at[:n], claims[:n], outs, before)
-			err = e.client.usable() // if it was closed meanwhile, no lease is kept
-		} else {
-			for _, i := range at[:n] {
-				e.tellRefused(ctx, ids[i], err)
-			}
-		}
-		if err != nil {
-			return nil, errors.Join(err, e.client.releaseElements(claimed))
-		}
-		claims, at = claims[n:], at[n:]
+	late, err := e.claimSome(ctx, claimed, open)
+	if err == nil && e.outwaitSome(ctx, claimed, late) {
+		late, err = e.claimSome(ctx, claimed, late)
+	}
+	for _, i := range late {
+		e.tellRefused(ctx, ids[i], claimed[i].Err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.client.releaseElements(claimed))
 	}
 	dropLost(claimed)
 	return claimed, nil
+}
+
+// claimSome claims the elements of claimed whose indices are given. It returns those that are refused because of what is overdue; of the others that are refused
+// it emits events.
+func (e *Elements) claimSome(ctx context.Context, claimed []Claimed, some []int) (late []int, err error) {
+	c := e.client
+	for at := range slices.Chunk(some, batchLimit) {
+		claims := make([]store.Claim, len(at))
+		for i, n := range at {
+			t, err := e.target(claimed[n].ID)
+			if err != nil {
+				return late, err
+			}
+			claims[i] = store.Claim{Name: t.name, Holder: c.newHolder(), TTL: c.opts.TTL, Mark: t.mark}
+		}
+		before := c.clock.earliest()
+		outs, _, err := c.claimBatch(ctx, claims, before)
+		if err != nil {
+			for _, n := range at {
+				e.tellRefused(ctx, claimed[n].ID, err)
+			}
+			return late, err
+		}
+		late = append(late, e.take(ctx, claimed, at, claims, outs, before)...)
+		if err := c.usable(); err != nil { // if it was closed meanwhile, no lease is kept
+			return late, err
+		}
+	}
+	return late, nil
 }
 
 // dropLost takes back the elements that were lost while others were being claimed: each that a dead replica had costs
@@ -322,8 +342,8 @@ func (e *Elements) tellRefused(ctx context.Context, id string, err error) {
 	e.client.observe(ctx, Event{Kind: EventRefused, Subject: Subject{Kind: KindElement, Name: id, Parent: e.job}, Err: err})
 }
 
-// take turns the grants of a batch into elements.
-func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
+// take turns the grants of a batch into elements. It returns the indices of what was refused because of what is overdue.
+func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) (late []int) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
 		t := target{kind: KindElement, shown: c.ID, parent: e.job, name: claims[i].Name}
@@ -331,12 +351,16 @@ func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims
 		if c.Err = t.named(out.Err); c.Err == nil {
 			l, c.Err = e.client.adopt(ctx, t, claims[i], out.Grant, before)
 		}
-		if c.Err != nil {
+		switch {
+		case c.Err == nil:
+			c.Element, c.Err = e.granted(ctx, c.ID, l)
+		case !dueOf(c.Err).IsZero():
+			late = append(late, at[i])
+		default:
 			e.tellRefused(ctx, c.ID, c.Err)
-			continue
 		}
-		c.Element, c.Err = e.granted(ctx, c.ID, l)
 	}
+	return late
 }
 
 func (c *core) releaseElements(claimed []Claimed) error {

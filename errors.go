@@ -41,6 +41,8 @@ type HeldError struct {
 	Holder string        // who has it; "" if nobody has and it stays taken, by Options.AtLeast or Retry.Backoff, or if it is not known
 	Token  int64         // of the holder's lease; 0 if it is not known
 	Left   time.Duration // until it is free, unless the lease is renewed or released earlier; 0 if it is not known
+
+	due time.Time // when this process has watched for long enough what is overdue; zero if nothing is
 }
 
 func (e *HeldError) Error() string {

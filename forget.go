@@ -39,7 +39,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	case forgotten(records[0]):
 		return ErrNoJob
 	}
-	l, err := c.try(ctx, t)
+	l, err := c.persist(ctx, t, c.try)
 	if err != nil {
 		return err
 	}

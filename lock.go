@@ -6,7 +6,7 @@ import (
 )
 
 // Do runs fn while this client holds the lock called name, and releases it afterwards. If the lock is held, Do returns ErrHeld immediately,
-// or after Options.Wait. The context of fn ends when ctx does, when the lease is lost (the cause is ErrLost then), and when the client
+// or after Options.Wait; see also Options.Overdue. The context of fn ends when ctx does, when the lease is lost (the cause is ErrLost then), and when the client
 // interrupts it to shut down (ErrInterrupted). Lease.Context lasts for as long as the lease is held: use it to finish what fn must not
 // leave half done.
 //
@@ -62,7 +62,7 @@ func (l *Lease) run(ctx context.Context, work Work, fn func(context.Context) err
 	})
 }
 
-// TryLock acquires the lock called name if it is free. Otherwise it returns a *HeldError immediately. The lease outlives ctx: the caller
+// TryLock acquires the lock called name if it is free. Otherwise it returns a *HeldError, immediately but for Options.Overdue. The lease outlives ctx: the caller
 // must release it, and stop working when its Context ends.
 func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.lockTarget(name)

@@ -107,8 +107,18 @@ type Options struct {
 
 	// Wait is how long to wait for a name that is held. By default Lock and Acquire wait for as long as their ctx allows, and Do, Process and
 	// Claim do not wait. A negative value means that all of them wait for as long as their ctx allows. Lead and Campaign ignore it. TryLock
-	// and TryAcquire never wait. ClaimAll returns an *InvalidError if it is set.
+	// and TryAcquire do not wait for a name that is held. ClaimAll returns an *InvalidError if it is set.
 	Wait time.Duration
+
+	// Overdue is how long to wait, beyond Wait, for a name that should be free, where a store without a clock (store.Clockless) has to watch it before it can say
+	// so. The default is 1 h. A negative value means not to wait.
+	//
+	// There each process counts a lease or a linger from when it first saw it, so one that has just started cannot know that it was over before. If it is by the wall
+	// clock of the client that wrote it last, a call that would be refused waits once until this process has watched it for long enough, and asks again. That is
+	// so for all calls that acquire a name, also TryLock and TryAcquire, but not for jobs. Nothing is granted because of a wall clock: one that is wrong costs a wait or a refusal. A
+	// call is refused at once if that would take longer, or longer than until the deadline of ctx, and if the holder lives. ClaimAll waits for all its elements together, for
+	// the TTL at most, and with AtMost only if it was granted none.
+	Overdue time.Duration
 }
 
 // over returns o with its zero fields taken from base.
@@ -119,13 +129,14 @@ func (o Options) over(base Options) Options {
 	return Options{
 		TTL: cmp.Or(o.TTL, base.TTL), Margin: cmp.Or(o.Margin, base.Margin), AtLeast: cmp.Or(o.AtLeast, base.AtLeast),
 		AtMost: cmp.Or(o.AtMost, base.AtMost), Wait: cmp.Or(o.Wait, base.Wait),
+		Overdue: cmp.Or(o.Overdue, base.Overdue),
 	}
 }
 
-// resolved returns o with its defaults filled in. In AtLeast and AtMost of the result, 0 means none.
+// resolved returns o with its defaults filled in. In AtLeast, AtMost and Overdue of the result, 0 means none.
 func (o Options) resolved() (Options, error) {
 	o.TTL = cmp.Or(o.TTL, 30*time.Second)
-	o.AtLeast, o.AtMost = max(0, o.AtLeast), max(0, o.AtMost)
+	o.AtLeast, o.AtMost, o.Overdue = max(0, o.AtLeast), max(0, o.AtMost), max(0, cmp.Or(o.Overdue, time.Hour))
 	if o.TTL < 10*time.Millisecond || o.TTL > store.MaxTTL {
 		return o, invalid("TTL", o.TTL.String(), "must be between 10ms and %v", store.MaxTTL)
 	}

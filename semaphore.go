@@ -53,7 +53,7 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return s.client.acquire(ctx, s.target, true)
 }
 
-// TryAcquire acquires a permit if one is free. Otherwise it returns a *HeldError for the permit that expires first.
+// TryAcquire acquires a permit if one is free. Otherwise it returns a *HeldError for the permit that expires first. It waits for nothing but Options.Overdue.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -164,7 +164,7 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	if records[0].Token == 0 {
 		return ErrNoElement
 	}
-	l, err := c.try(ctx, t)
+	l, err := c.persist(ctx, t, c.try)
 	var held *HeldError
 	switch {
 	case errors.As(err, &held) && held.Holder == "" && held.Token > 0:

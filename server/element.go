@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -137,9 +138,11 @@ func (c *call) claim() (any, error) {
 		return nil, err
 	}
 	defer leave()
-	ctx, stop := c.waiting(opts)
-	defer stop()
-	el, err := c.server.client.With(opts).Elements(job, t.Element.options()).ClaimDetached(ctx, id, t.holder(), repeated)
+	var el soloist.DetachedElement
+	err = c.whileOpen(opts, func(ctx context.Context, opts soloist.Options) (err error) {
+		el, err = c.server.client.With(opts).Elements(job, t.Element.options()).ClaimDetached(ctx, id, t.holder(), repeated)
+		return err
+	})
 	if err != nil {
 		return nil, c.cutShort(opts, err)
 	}
@@ -190,6 +193,7 @@ func (c *call) claimMany() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.Overdue = -1 // nobody renews the others meanwhile
 	leave, err := c.enter(c.server.waiting, roleOperate, "leases")
 	if err != nil {
 		return nil, err

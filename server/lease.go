@@ -149,7 +149,7 @@ func (c *call) options(t ticket, wait float64) (soloist.Options, error) {
 	if err == nil && wait > maxWait {
 		err = bad("wait", fmt.Sprintf("must be at most %d; ask again after that", maxWait))
 	}
-	return soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, Wait: d}, err
+	return soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, Wait: d, Overdue: maxWait * time.Second}, err
 }
 
 // begin reads what a request for a lease has in common with others.
@@ -172,14 +172,6 @@ func (c *call) begin(p primitive) (ticket, bool, soloist.Options, error) {
 	return t, repeated, opts, err
 }
 
-// waiting returns a context for a request that waits as opts says.
-func (c *call) waiting(opts soloist.Options) (context.Context, func()) {
-	if opts.Wait == 0 {
-		return c.Context, func() {}
-	}
-	return c.untilClosing()
-}
-
 // cutShort returns the error of a request that has waited as opts says. If the server is being shut down, the wait was cut short: another instance can go on with it.
 func (c *call) cutShort(opts soloist.Options, err error) error {
 	if opts.Wait == 0 || c.server.closing.Err() == nil || !errors.Is(err, soloist.ErrHeld) {
@@ -188,6 +180,18 @@ func (c *call) cutShort(opts soloist.Options, err error) error {
 	p := problem(http.StatusServiceUnavailable, codeUnavailable, "the service is shutting down, and does not wait for the name any more; nothing was changed by this request")
 	p.retry = retryAfter
 	return p
+}
+
+// whileOpen calls ask with a context that ends when the server is shut down. A request that does not wait asks again then: only its wait for what is overdue has ended.
+func (c *call) whileOpen(opts soloist.Options, ask func(context.Context, soloist.Options) error) error {
+	ctx, stop := c.untilClosing()
+	defer stop()
+	err := ask(ctx, opts)
+	if err != nil && opts.Wait == 0 && c.server.closing.Err() != nil {
+		opts.Overdue = -1
+		return ask(c.Context, opts)
+	}
+	return err
 }
 
 func (c *call) acquire(p primitive) (any, error) {
@@ -200,9 +204,11 @@ func (c *call) acquire(p primitive) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	ctx, stop := c.waiting(opts)
-	defer stop()
-	t, until, err := c.grant(ctx, t, opts, repeated)
+	var until time.Time
+	err = c.whileOpen(opts, func(ctx context.Context, opts soloist.Options) (err error) {
+		t, until, err = c.grant(ctx, t, opts, repeated)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,11 @@ type HeldError struct {
 	// not know who holds the name, because a transaction has locked the record: Left is then when to try again. Of a claim that
 	// is repeated because its outcome is unknown, this settles nothing: the transaction may be that of the first request.
 	Record Record
+
+	// Overdue is more than 0 if the lease or the linger in the way should be over by the wall clock of the client that wrote it last, but the store is Clockless
+	// and this process has not watched it for long enough. It is how long that takes: after Overdue the store grants the name, unless somebody else has extended or
+	// acquired it by then. Of Choose it is the least of all the names, which may be of another name than Record. No store may grant anything because of it.
+	Overdue time.Duration
 }
 
 func (e *HeldError) Error() string {

@@ -219,7 +219,7 @@ type Filling struct {
 
 // A Clockless store has no clock that all its users share. A lease, or a linger, does not end early, and may end late. In stores of package
 // casstore each process counts it from when it first saw it; so a process that has not seen a lease before is refused for a whole TTL, however long
-// ago the lease has ended.
+// ago the lease has ended. HeldError.Overdue tells such a refusal.
 type Clockless interface {
 	// Clockless does nothing.
 	Clockless()

@@ -27,7 +27,9 @@ type Locker struct {
 // its grant, even if the job is shorter. Hold must be longer than the time by which schedulers fire apart (clocks that
 // differ, a process that is paused), and shorter than the interval between two scheduled times. A
 // gocron.DurationJob counts from the start of its scheduler: give it gocron.WithStartAt, so that schedulers fire at the
-// same times. If two schedulers fire further apart than hold, both run the job.
+// same times. If two schedulers fire further apart than hold, both run the job. In a store without a clock, a scheduler
+// that sees the lock for the first time may begin a run up to hold late, or up to the TTL if the last holder died; see
+// soloist.Options.Overdue.
 //
 // End the scheduler with Shutdown before closing c. The error is a *soloist.InvalidError if c is nil, or hold or the
 // options of c together with it are not valid.
@@ -45,7 +47,7 @@ func NewLocker(c *soloist.Client, hold time.Duration) (*Locker, error) {
 	return &Locker{client: c, held: map[string]*soloist.Lease{}}, nil
 }
 
-// Lock acquires the lock called key. It never waits. The errors are those of soloist.Client.TryLock: a
+// Lock acquires the lock called key. It does not wait for a lock that is held. The errors are those of soloist.Client.TryLock: a
 // *soloist.HeldError if another run has the lock, or had it less than the hold ago. Gocron then does not run the job,
 // and passes the error to the listener of gocron.AfterLockError.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {

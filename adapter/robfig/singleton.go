@@ -20,7 +20,8 @@ import (
 // grant, even if the job is shorter. Hold must be longer than the time by which replicas fire apart (clocks that differ,
 // a process that is paused), and shorter than the interval between two scheduled times. If two replicas fire further
 // apart than hold, both run the job. If a replica dies during a run, no other one runs that time; the lock is free after
-// the TTL. With Parse or Schedule, a run is identified by its scheduled time: it does not matter how far apart replicas
+// the TTL. In a store without a clock, a replica that sees the lock for the first time may begin a run up to hold late, or
+// up to the TTL if the last holder died; see soloist.Options.Overdue. With Parse or Schedule, a run is identified by its scheduled time: it does not matter how far apart replicas
 // fire, and another replica takes over the run of one that died.
 //
 // A cron.Job has no context, so it cannot be told that its lease was lost: it continues to run, and another replica may

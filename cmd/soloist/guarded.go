@@ -101,6 +101,9 @@ func (g *guarded) options() (soloist.Options, error) {
 	if g.atMost > 0 {
 		opts.AtMost = g.atMost + margin // the lease lasts until the command, which is stopped at --at-most, has ended
 	}
+	if g.noWait {
+		opts.Overdue = -1
+	}
 	return opts, nil
 }
 

@@ -15,7 +15,8 @@ func (a *app) lockCommand() *cobra.Command {
 		Short:   "Run a command while holding a lock",
 		GroupID: "run",
 		Long: `lock runs a command while it holds the lock NAME. If another process holds the lock, the command is not run and the exit
-code is 75, immediately or after --wait.
+code is 75, immediately or after --wait. In a store without a clock, a lock that should be free may first be watched for as
+long as its last lease was; --nonblock does not wait for that either.
 
 The command gets SOLOIST_NAME, SOLOIST_TOKEN (the fencing token) and SOLOIST_HOLDER. If the lease is lost, the command
 gets TERM, and KILL after --grace, before another process can have the lock; the exit code is then 76.`,

@@ -23,7 +23,8 @@ func (a *app) onceCommand() *cobra.Command {
 		GroupID: "run",
 		Long: `once runs a command for an element of a job, and records the element as processed when the command exits with 0. If the
 element is processed already, the command is not run and the exit code is 0. If another process has it, the exit code is
-75. Any other exit code of the command is recorded as a failed attempt and passed on.
+75. In a store without a clock, an element that should be free may first be watched for as long as its last lease or
+back-off was. Any other exit code of the command is recorded as a failed attempt and passed on.
 
 The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and SOLOIST_ATTEMPT.`,
 		Example: `  soloist once invoices 4711 -- ./issue 4711`,

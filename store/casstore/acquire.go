@@ -106,7 +106,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	case c.Mark != 0 && old.Mark >= c.Mark:
 		return nil, &store.DoneError{Record: view(seen, now, true)}
 	case seen.left(now) > 0:
-		return nil, &store.HeldError{Record: view(seen, now, false)}
+		return nil, &store.HeldError{Record: view(seen, now, false), Overdue: seen.overdue(now)}
 	}
 	record := Record{
 		Holder: c.Holder, Mark: old.Mark, State: old.State, TTL: c.TTL,
@@ -171,15 +171,18 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 		if err != nil {
 			return 0, store.Grant{}, err
 		}
-		name, free, broken := s.choose(items, c.Holder)
+		name, free, overdue, broken := s.choose(items, c.Holder)
 		if broken != nil {
 			return 0, store.Grant{}, broken
 		}
 		c.Name = name
 		var outcome store.Outcome
 		s.acquire(ctx, []*acquisition{{claim: c, outcome: &outcome}})
-		if _, held := outcome.Err.(*store.HeldError); held && free { //nolint:errorlint // of this store itself
-			continue // another client acquired it meanwhile
+		if held, ok := outcome.Err.(*store.HeldError); ok { //nolint:errorlint // of this store itself
+			if free {
+				continue // another client acquired it meanwhile
+			}
+			held.Overdue = overdue
 		}
 		return slices.Index(names, name), outcome.Grant, outcome.Err
 	}
@@ -187,8 +190,9 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 }
 
 // choose returns the name that the holder has, or the first that is free, or the one that will be free first. It skips
-// an item that cannot be read, and one that has no tokens left, unless there is no other.
-func (s *Store) choose(items []Item, holder string) (name string, free bool, broken error) {
+// an item that cannot be read, and one that has no tokens left, unless there is no other. overdue is that of the first
+// name that this process can find over.
+func (s *Store) choose(items []Item, holder string) (name string, free bool, overdue time.Duration, broken error) {
 	now, soonest, found := time.Now(), time.Duration(0), false
 	for _, item := range items {
 		if item.Err != nil {
@@ -197,9 +201,12 @@ func (s *Store) choose(items []Item, holder string) (name string, free bool, bro
 		}
 		seen := s.sights.see(item)
 		if seen.liveFor(holder, now) {
-			return item.Name, true, nil
+			return item.Name, true, 0, nil
 		}
 		left := seen.left(now)
+		if late := seen.overdue(now); late > 0 && (overdue == 0 || late < overdue) {
+			overdue = late
+		}
 		switch {
 		case left == 0 && !s.cfg.Sequenced && item.Record.Token == math.MaxInt64:
 			broken = store.ErrTokens
@@ -208,9 +215,9 @@ func (s *Store) choose(items []Item, holder string) (name string, free bool, bro
 		}
 	}
 	if !found {
-		return "", false, broken
+		return "", false, 0, broken
 	}
-	return name, soonest == 0, nil
+	return name, soonest == 0, overdue, nil
 }
 
 // distinct returns names without repetitions.

@@ -127,6 +127,77 @@ func TestNewcomerWaitsForAWholeLinger(t *testing.T) {
 	})
 }
 
+// TestOverdue: a refusal tells how long it takes until this process sees that a lease or a linger is over, if it is by the time of the last write, and not of the grant.
+func TestOverdue(t *testing.T) {
+	for name, backend := range map[string]func() *memory{"counter": func() *memory { return newMemory(true) }, "takes free": newTaker, "sequence": newSequence} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := backend()
+				s := open(m)
+				claim := func(name string, ttl time.Duration) store.Claim {
+					return store.Claim{Name: name, Holder: "h", TTL: ttl}
+				}
+				g, err := acquire(t, s, claim("a", time.Minute))
+				if err != nil {
+					t.Fatal(err)
+				}
+				overdue := func(s store.Store, want time.Duration) {
+					t.Helper()
+					_, err := acquire(t, s, store.Claim{Name: "a", Holder: "other", TTL: time.Minute})
+					held := (*store.HeldError)(nil)
+					if !errors.As(err, &held) || held.Overdue != want {
+						t.Fatalf("got %+v, want refused and overdue for %v", err, want)
+					}
+				}
+				time.Sleep(59 * time.Second)
+				if errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "h", Token: g.Token, TTL: time.Minute}}); err != nil || errs[0] != nil {
+					t.Fatal(err, errs)
+				}
+				time.Sleep(59 * time.Second) // nearly two minutes since the grant
+				overdue(open(m), 0)
+				time.Sleep(time.Second)
+				newcomer := open(m)
+				overdue(newcomer, time.Minute)
+				time.Sleep(20 * time.Second)
+				overdue(newcomer, 40*time.Second)
+				if errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "h", Token: g.Token, Linger: time.Hour}}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+					t.Fatal(err, errs)
+				}
+				time.Sleep(40 * time.Second)
+				if g, err = acquire(t, newcomer, claim("a", time.Minute)); err != nil {
+					t.Fatal(err)
+				}
+				if err := release(t, newcomer, store.Release{Name: "a", Holder: "h", Token: g.Token, Linger: time.Hour}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(59 * time.Minute)
+				overdue(newcomer, 0)
+				overdue(open(m), 0)
+				time.Sleep(time.Minute)
+				overdue(open(m), time.Hour)
+
+				// Of several names, the first that can be found over is told beside the first that may be free.
+				if _, err := acquire(t, open(m), claim("b", time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				_, _, err = open(m).Choose(background, []string{"a", "b"}, store.Claim{Holder: "other", TTL: time.Minute})
+				held := (*store.HeldError)(nil)
+				if !errors.As(err, &held) || held.Record.Name != "b" || held.Record.Left != time.Second || held.Overdue != time.Hour {
+					t.Fatalf("got %+v of two", err)
+				}
+
+				// A write that does not tell its time is as old as the grant.
+				for ago, want := range map[time.Duration]time.Duration{59 * time.Minute: 0, time.Hour: time.Hour} {
+					r := m.items["a"]
+					r.Write, r.Granted = "old", time.Now().Add(-ago)
+					m.items["a"] = r
+					overdue(open(m), want)
+				}
+			})
+		})
+	}
+}
+
 // TestTakeOverAfterOneLook: a process that looks now and then takes over from a dead holder one TTL and at most one look after its last renewal, and never sooner.
 func TestTakeOverAfterOneLook(t *testing.T) {
 	const ttl, look = 30 * time.Second, 7 * time.Second

@@ -79,7 +79,7 @@ type Record struct {
 	Unsure   bool          // the client that wrote Token has not confirmed that it is above the floor
 
 	// Write identifies the write that produced this version of the item. By it, a client recognizes that a write with an
-	// unknown outcome has taken effect.
+	// unknown outcome has taken effect. Its last part is when that was, by the wall clock of the client; see [store.HeldError].Overdue.
 	Write string
 
 	Granted time.Time // when, by the wall clock of the client that was granted the lease

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -115,8 +116,20 @@ func Freed(known, now Item) bool {
 	return now.Err != nil || now.Version == "" || now.Record.Released || now.Record.Token != known.Record.Token && now.Record.TTL < known.Record.TTL
 }
 
-// stamp makes a record unique.
-func (s *Store) stamp(r *Record) { r.Write = s.id + "-" + strconv.FormatUint(s.writes.Add(1), 36) }
+// stamp makes a record unique, and notes when it is written.
+func (s *Store) stamp(r *Record) {
+	r.Write = s.id + "-" + strconv.FormatUint(s.writes.Add(1), 36) + "-" + strconv.FormatInt(time.Now().UnixMilli(), 36)
+}
+
+// written returns when the record was written, by the wall clock of the client that wrote it. Of a Write that does not tell it, it is the time of the grant.
+func (r Record) written() time.Time {
+	if parts := strings.Split(r.Write, "-"); len(parts) == 3 {
+		if at, err := strconv.ParseInt(parts[2], 36, 64); err == nil {
+			return time.UnixMilli(at)
+		}
+	}
+	return r.Granted
+}
 
 // nextToken returns a token that is greater than two others.
 func nextToken(a, b, c int64) (int64, error) {

@@ -26,6 +26,15 @@ func (s sight) left(now time.Time) time.Duration {
 	return max(0, s.item.Record.TTL-max(0, now.Sub(s.at)))
 }
 
+// overdue returns what is left if the lease or the linger should be over by the wall clock of the client that wrote the item, else 0. Nothing may be granted
+// because of it: clocks differ.
+func (s sight) overdue(now time.Time) time.Duration {
+	if r := s.item.Record; now.Round(0).Sub(r.written()) < r.TTL {
+		return 0
+	}
+	return s.left(now)
+}
+
 // liveFor reports whether a holder has the lease.
 func (s sight) liveFor(holder string, now time.Time) bool {
 	r := s.item.Record

@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+const (
+	lifetime = 30 * time.Second // of a lease
+	lingers  = time.Minute
+)
+
+// lives calls does in a process that begins, and ends with the test or when the returned function is called.
+func (b *items) lives(t *testing.T, does func(*soloist.Client)) (end func()) {
+	t.Helper()
+	c, err := soloist.New(b.open(0), soloist.Config{TTL: lifetime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end = func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(end)
+	does(c)
+	return end
+}
+
+// dies calls does in a process that begins, and is killed then: what others would see of its end does not happen.
+func (b *items) dies(t *testing.T, does func(*soloist.Client)) {
+	t.Helper()
+	end := b.lives(t, does)
+	b.mu.Lock()
+	left := maps.Clone(b.kept)
+	b.mu.Unlock()
+	end()
+	b.mu.Lock()
+	b.kept = left
+	b.mu.Unlock()
+}
+
+// rewrite writes the record of a lock as another process does whose clock is a day behind: it has another version then.
+func (b *items) rewrite(name string, change func(*casstore.Record)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, r := range b.kept {
+		if strings.HasSuffix(key, "/"+name) {
+			change(&r)
+			r.Write = "another" + r.Write // the time in it stays
+			b.kept[key] = r
+		}
+	}
+}
+
+// What a process leaves, and what others ask for.
+func lockA(c *soloist.Client) error { return released(c.TryLock(context.Background(), "a")) }
+
+func takeA(c *soloist.Client) { _, _ = c.TryLock(context.Background(), "a") }
+
+func lingerA(c *soloist.Client) {
+	_ = c.With(soloist.Options{AtLeast: lingers}).Do(context.Background(), "a", func(context.Context, *soloist.Lease) error { return nil })
+}
+
+func takeElement(c *soloist.Client) {
+	_, _ = c.Elements("job", soloist.ElementsOptions{}).Claim(context.Background(), "1")
+}
+
+func failElement(c *soloist.Client) {
+	e := c.Elements("job", soloist.ElementsOptions{Retry: soloist.Retry{Backoff: lingers}})
+	_ = e.Process(context.Background(), "1", func(context.Context, *soloist.Element) error { return errors.New("broken") })
+}
+
+func released(l *soloist.Lease, err error) error {
+	if err != nil {
+		return err
+	}
+	return l.Release()
+}
+
+func detachedA(c *soloist.Client) error {
+	_, _, err := c.Detached().Acquire(context.Background(), soloist.Detached{Kind: soloist.KindLock, Name: "a", Holder: "h"}, false)
+	return err
+}
+
+func seconds(wait time.Duration) soloist.Options { return soloist.Options{Wait: wait} }
+
+// On a store without a clock, a name that has been free for an hour is granted to a process that has just begun and asks once, as soon as that has seen that it is free. A
+// process that did not wait for that would be refused, and so would each later one.
+func TestOverdueNamesAreTaken(t *testing.T) {
+	ctx := context.Background()
+	for _, row := range []struct {
+		rule string
+		left func(*soloist.Client)
+		asks func(*soloist.Client) error
+		want time.Duration // how long it waits
+	}{
+		{"TryLock", takeA, lockA, lifetime},
+		{"Do", takeA, func(c *soloist.Client) error {
+			return c.Do(ctx, "a", func(context.Context, *soloist.Lease) error { return nil })
+		}, lifetime},
+		{"Lock that waits for less", takeA, func(c *soloist.Client) error { return released(c.With(seconds(time.Second)).Lock(ctx, "a")) }, lifetime},
+		{"a linger", lingerA, lockA, lingers},
+		{"a holder outside", takeA, detachedA, lifetime},
+		{"a holder outside that waits for less", takeA, func(c *soloist.Client) error { return detachedA(c.With(seconds(time.Second))) }, lifetime},
+		{"an element", takeElement, func(c *soloist.Client) error {
+			return c.Elements("job", soloist.ElementsOptions{}).Process(ctx, "1", func(_ context.Context, e *soloist.Element) error {
+				if e.Attempt() != 2 {
+					return fmt.Errorf("attempt %d", e.Attempt())
+				}
+				return nil
+			})
+		}, lifetime},
+		{"a back-off", failElement, func(c *soloist.Client) error {
+			return c.Elements("job", soloist.ElementsOptions{}).Process(ctx, "1", func(context.Context, *soloist.Element) error { return nil })
+		}, lingers},
+		{"a back-off, of a holder outside", failElement, func(c *soloist.Client) error {
+			_, err := c.Elements("job", soloist.ElementsOptions{}).ClaimDetached(ctx, "1", "h", false)
+			return err
+		}, lingers},
+		{"a back-off, by hand", failElement, func(c *soloist.Client) error { return c.Admin().RetryElement(ctx, "job", "1") }, lingers},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &items{kept: map[string]casstore.Record{}}
+				b.dies(t, row.left)
+				time.Sleep(time.Hour)
+				b.lives(t, func(c *soloist.Client) {
+					begun := time.Now()
+					if err := row.asks(c); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(begun); took != row.want {
+						t.Errorf("it waits for %v, want %v", took, row.want)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Who asks for any permit waits for one whose holder died long ago, also if a living holder has one for less time.
+func TestOverduePermitBesideALivingOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &items{kept: map[string]casstore.Record{}}
+		take := func(c *soloist.Client) (*soloist.Lease, error) { return c.Semaphore("s", 2).TryAcquire(t.Context()) }
+		b.dies(t, func(c *soloist.Client) { _, _ = take(c) })
+		b.lives(t, func(c *soloist.Client) {
+			if _, err := take(c.With(soloist.Options{TTL: lifetime / 3})); err != nil {
+				t.Fatal(err)
+			}
+		})
+		time.Sleep(time.Hour)
+		b.lives(t, func(c *soloist.Client) {
+			begun := time.Now()
+			if _, err := take(c); err != nil || time.Since(begun) != lifetime {
+				t.Errorf("after %v: %v", time.Since(begun), err)
+			}
+		})
+	})
+}
+
+// Of several elements the one whose holder died long ago is claimed with the others, which are kept meanwhile. One that is held, or lingers for longer than a TTL, is not waited for.
+func TestOverdueElementAmongOthers(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		opts soloist.Options
+		want []error
+		took time.Duration
+	}{
+		{"as it is", soloist.Options{}, []error{nil, nil, soloist.ErrHeld, soloist.ErrHeld}, lifetime},
+		{"leases that end", soloist.Options{AtMost: lifetime}, []error{soloist.ErrHeld, nil, soloist.ErrHeld, soloist.ErrHeld}, 0},
+		{"no waiting", soloist.Options{Overdue: -1}, []error{soloist.ErrHeld, nil, soloist.ErrHeld, soloist.ErrHeld}, 0},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &items{kept: map[string]casstore.Record{}}
+				claim := func(c *soloist.Client, opts soloist.Options, ids ...string) []soloist.Claimed {
+					all, err := c.With(opts).Elements("job", soloist.ElementsOptions{Retry: soloist.Retry{Backoff: lingers}}).ClaimAll(t.Context(), ids)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return all
+				}
+				b.dies(t, func(c *soloist.Client) {
+					both := claim(c, soloist.Options{}, "dead", "failed")
+					if err := both[1].Element.Fail(nil); err != nil {
+						t.Fatal(err)
+					}
+				})
+				b.lives(t, func(c *soloist.Client) { claim(c, soloist.Options{}, "living") })
+				time.Sleep(time.Hour)
+				b.lives(t, func(c *soloist.Client) {
+					begun := time.Now()
+					all := claim(c, row.opts, "dead", "new", "living", "failed")
+					for i, one := range all {
+						if !errors.Is(one.Err, row.want[i]) || (one.Element == nil) != (row.want[i] != nil) {
+							t.Errorf("%s: %v, want %v", one.ID, one.Err, row.want[i])
+						}
+					}
+					if took := time.Since(begun); took != row.took {
+						t.Errorf("it waits for %v, want %v", took, row.took)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A name whose holder lives is refused at once, for however long that has had it.
+func TestLivingHolderIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &items{kept: map[string]casstore.Record{}}
+		b.lives(t, func(c *soloist.Client) { takeA(c); takeElement(c) })
+		for range 20 { // at different times since the last renewal
+			time.Sleep(time.Hour + time.Second)
+			b.lives(t, func(c *soloist.Client) {
+				begun := time.Now()
+				if err := lockA(c); !errors.Is(err, soloist.ErrHeld) {
+					t.Fatal(err)
+				}
+				if err := detachedA(c); !errors.Is(err, soloist.ErrHeld) {
+					t.Fatal(err)
+				}
+				if took := time.Since(begun); took != 0 {
+					t.Fatalf("refused after %v", took)
+				}
+			})
+		}
+	})
+}
+
+// A wait for what is overdue ends with the caller and with the client, and is not begun if it would end too late. It ends in a refusal if somebody has taken or extended the lease meanwhile, whatever
+// the clocks say.
+func TestOverdueWaitsThatEndInARefusal(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		left func(*soloist.Client)
+		ctx  func(context.Context) (context.Context, context.CancelFunc)
+		opts soloist.Options
+		also func(b *items, c *soloist.Client) // ten seconds after the call
+		want time.Duration
+	}{
+		{rule: "a deadline before", left: takeA, ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, lifetime)
+		}},
+		{rule: "no waiting", left: takeA, opts: soloist.Options{Overdue: -1}},
+		{rule: "a linger of years", left: func(c *soloist.Client) {
+			_ = c.With(soloist.Options{AtLeast: 2 * time.Hour}).Do(context.Background(), "a", func(context.Context, *soloist.Lease) error { return nil })
+		}},
+		{rule: "it is cancelled", left: takeA, ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(10*time.Second, cancel)
+			return ctx, cancel
+		}, want: 10 * time.Second},
+		{rule: "the client is shut down", left: takeA, also: func(_ *items, c *soloist.Client) { _ = c.Shutdown(context.Background()) }, want: 10 * time.Second},
+		{rule: "another takes it", left: takeA, also: func(b *items, _ *soloist.Client) {
+			b.rewrite("a", func(r *casstore.Record) { r.Token++; r.Holder = "another" })
+		}, want: lifetime},
+		{rule: "the holder lives, and its clock is wrong", left: takeA, also: func(b *items, _ *soloist.Client) { b.rewrite("a", func(*casstore.Record) {}) }, want: lifetime},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &items{kept: map[string]casstore.Record{}}
+				b.dies(t, row.left)
+				time.Sleep(24 * time.Hour)
+				b.lives(t, func(c *soloist.Client) {
+					ctx, cancel := context.WithCancel(t.Context())
+					if row.ctx != nil {
+						ctx, cancel = row.ctx(t.Context())
+					}
+					defer cancel()
+					if row.also != nil {
+						time.AfterFunc(10*time.Second, func() { row.also(b, c) })
+					}
+					begun := time.Now()
+					_, err := c.With(row.opts).TryLock(ctx, "a")
+					if !errors.Is(err, soloist.ErrHeld) {
+						t.Errorf("TryLock: %v", err)
+					}
+					if took := time.Since(begun); took != row.want {
+						t.Errorf("refused after %v, want %v", took, row.want)
+					}
+				})
+			})
+		})
+	}
+}
