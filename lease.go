@@ -29,7 +29,7 @@ type Lease struct {
 	end     time.Time                               // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool                             // a function of the user's runs under it
 	report  atomic.Pointer[report]                  // of the run under it
-	stated  atomic.Bool                             // the record's state has been set
+	stated  atomic.Bool                             // it was asked to set the record's state
 	last    atomic.Pointer[[]byte]                  // the record's last state, with which the lease is released: a request for an older one may be carried out late, or twice
 	state   atomic.Pointer[[]byte]                  // the user's state, if it is not that of the grant
 	wrap    atomic.Pointer[wrapFunc]                // nil if the record's state is the user's
@@ -187,6 +187,9 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	}
 	if err := e.Check(); err != nil { // what is not asked for makes the lease no longer
 		return fmt.Errorf("extending %q: %w", l.shown, err)
+	}
+	if e.State != nil {
+		l.stated.Store(true)
 	}
 	l.core.renewer.mu.Lock()
 	l.longest = max(l.longest, e.TTL)

@@ -20,7 +20,13 @@ func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retai
 
 // retain returns how long the record must be kept if the lease is released with its mark and state unchanged.
 func (l *Lease) retain() time.Duration {
-	if l.stated.Load() || l.completion.Load() != 0 { // a transaction may have raised the mark
+	last := l.last.Load()
+	switch {
+	case l.completion.Load() != 0: // a transaction may have raised the mark
+		return Forever
+	case last != nil: // the release writes it again
+		return retainFor(l.granted.Mark, *last)
+	case l.stated.Load(): // by a request that is under way, or that has failed
 		return Forever
 	}
 	return retainFor(l.granted.Mark, l.granted.State)
@@ -81,7 +87,9 @@ func (l *Lease) releaseRequest(r store.Release) store.Release {
 		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.had))
 	}
 	if last := l.last.Load(); last != nil && r.State == nil && l.completion.Load() == 0 { // a transaction may have written another state
-		r.State = *last
+		if r.State = *last; len(*last) > 0 { // it may have been set since somebody asked how long to keep the record
+			r.Retain = Forever
+		}
 	}
 	return r
 }

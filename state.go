@@ -45,7 +45,6 @@ func (l *Lease) SetState(ctx context.Context, state []byte) error {
 
 // setRecord replaces the state of the record. Errors are as in SetState.
 func (l *Lease) setRecord(ctx context.Context, record []byte) error {
-	l.stated.Store(true)
 	err := l.extend(ctx, l.opts.TTL, func(e *store.Extension) { e.State = record })
 	if err == nil || errors.Is(err, ErrUnknown) {
 		l.last.Store(&record)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // What a run leaves is found by its next attempt, on any replica, and by the run of the next scheduled time. The history and the count of the
@@ -159,5 +160,35 @@ func TestStatesAreCopied(t *testing.T) {
 		l = mustLock(t, b, "x")
 		copy(l.State(), "!!!!!")
 		check(t, "the state that was left", string(l.State()), "first")
+	})
+}
+
+// The store forgets the record of a lock in whose state is nothing any more, and not one that still has some.
+func TestRecordWhoseStateIsEmptyIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		for name, states := range map[string][]string{"cleared": {"p", ""}, "too-long": {strings.Repeat("p", store.MaxState+1)}, "set": {"p"}, "set-again": {"", "p"}} {
+			l := mustLock(t, a, name)
+			for _, state := range states {
+				if err := l.SetState(background, []byte(state)); (err != nil) != (name == "too-long") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			must(t, l.Release())
+		}
+		l := mustLock(t, a, "left")
+		must(t, l.SetState(background, []byte("p")))
+		must(t, l.Release())
+		l = mustLock(t, b, "left")
+		must(t, l.SetState(background, nil))
+		must(t, l.Release())
+		time.Sleep(1000 * time.Hour)
+		_, err := s.Sweep(background, 1000)
+		must(t, err)
+		var names []string
+		for r, err := range s.List(background, "lock/") {
+			must(t, err)
+			names = append(names, r.Name)
+		}
+		check(t, "records", strings.Join(names, ", "), "lock/set, lock/set-again")
 	})
 }
