@@ -27,6 +27,7 @@ type foreignClient struct {
 	*exec.Cmd
 	t     *testing.T
 	stdin io.Closer
+	out   *os.File // its output, into which a test can write, too
 
 	mu   sync.Mutex
 	said []string
@@ -44,11 +45,10 @@ func startForeign(t *testing.T, argv ...string) *foreignClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.stdin, c.Stdout, c.Stderr = stdin, write, write
+	c.stdin, c.out, c.Stdout, c.Stderr = stdin, write, write, write
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = write.Close()
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
@@ -62,6 +62,7 @@ func startForeign(t *testing.T, argv ...string) *foreignClient {
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
+		_ = c.out.Close()
 		<-heard
 		if t.Failed() {
 			t.Logf("%v: %q", argv, c.said)
@@ -87,6 +88,13 @@ func (c *foreignClient) until(n int, word string) string {
 	c.t.Helper()
 	until(c.t, "it says "+word, func() bool { return len(c.lines(word)) >= n })
 	return c.lines(word)[n-1]
+}
+
+// before returns the lines before another, which is there.
+func (c *foreignClient) before(line string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.said[:slices.Index(c.said, line)])
 }
 
 // ends ends the work of the client, and waits for its good end.
@@ -179,11 +187,21 @@ func TestClientsInOtherLanguages(t *testing.T) {
 	}
 }
 
-// isCareful checks a client against a service whose replies come late, whose proxies have no instance at first, which each says in its own way, and that shuts down.
+// isCareful checks a client against a service whose replies come late or not at all, whose proxies have no instance at first, which each says in its own way, and
+// that shuts down. The work is told to stop before the connection that holds the lock is closed: the output of the client has the ends of its connections in it.
 func isCareful(t *testing.T, client []string) {
 	t.Helper()
 	byProxies := []string{"<html>Bad Gateway</html>", `{"message":"Bad Gateway"}`, `"Bad Gateway"`, "null"}
+	holds := []string{
+		``, // not even a status
+		`{"event":"held","token":2,"expiresIn":0}` + "\n",
+		`{"event":"held","token":3,"expiresIn":3600}` + "\n", // and then nothing
+		`{"event":"held","token":4,"expiresIn":3600}` + "\n" + `{"event":"closing","token":4,"expiresIn":3600}` + "\n",
+		`{"event":"held","token":5,"expiresIn":3600}` + "\n",
+	}
 	var asked, held, released atomic.Int32
+	var hold *foreignClient
+	started := make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		nth := int(asked.Add(1)) - 1
@@ -194,37 +212,46 @@ func isCareful(t *testing.T, client []string) {
 			_, _ = io.WriteString(w, `{"lease":"abc","token":1,"expiresIn":0}`)
 		case strings.HasSuffix(path, "/release"):
 			released.Add(1)
-		case held.Add(1) == 1:
-			_, _ = io.WriteString(w, `{"event":"held","token":1,"expiresIn":0}`+"\n")
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		case held.Load() == 2:
-			_, _ = io.WriteString(w, `{"event":"held","token":2,"expiresIn":3600}`+"\n"+`{"event":"closing","token":2,"expiresIn":3600}`+"\n")
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
 		default:
-			_, _ = io.WriteString(w, `{"event":"held","token":3,"expiresIn":3600}`+"\n")
-			_ = http.NewResponseController(w).Flush()
+			<-started
+			nth := min(int(held.Add(1)), len(holds))
+			if lines := holds[nth-1]; lines != "" {
+				_, _ = io.WriteString(w, lines)
+				_ = http.NewResponseController(w).Flush()
+			}
 			<-r.Context().Done()
+			_, _ = fmt.Fprintln(hold.out, "ended", nth)
 		}
 	}))
 	t.Cleanup(service.Close)
 	run := func(what string) *foreignClient {
 		return startForeign(t, slices.Concat(client, []string{service.URL, what, "x"})...)
 	}
-	lease, hold := run("lease"), run("hold")
+	lease := run("lease")
+	hold = run("hold")
+	close(started)
 	lease.until(1, "held")
 	_ = lease.stdin.Close()
 	if err := lease.Wait(); err == nil || released.Load() != 0 {
 		t.Errorf("a lease that has ended is not noticed: %v, %d releases", err, released.Load())
 	}
-	if got := hold.until(1, "held"); got != "held 2" {
+	if got := hold.until(1, "held"); got != "held 3" {
 		t.Errorf("%q of a line that came after the lease could have ended", got)
 	}
 	hold.until(1, "closing")
 	before := len(hold.lines("broken"))
-	if got := hold.until(2, "held"); got != "held 3" || len(hold.lines("broken")) > before {
+	if got := hold.until(2, "held"); got != "held 4" {
+		t.Errorf("%q after a connection without a line", got)
+	}
+	if got := hold.until(3, "held"); got != "held 5" || len(hold.lines("broken")) > before {
 		t.Errorf("%q, and the connection was not closed after the line closing", got)
+	}
+	for nth, last := range map[int]string{2: "late 2", 3: "late 3", 4: "closing 4"} {
+		end := fmt.Sprint("ended ", nth)
+		hold.until(1, end)
+		if said := hold.before(end); !slices.Contains(said, last) {
+			t.Errorf("the connection was closed before the work was told to stop, by %q: %q", last, said)
+		}
 	}
 	hold.ends()
 }

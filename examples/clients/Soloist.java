@@ -9,10 +9,15 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
@@ -26,11 +31,8 @@ import java.util.regex.Pattern;
  */
 public class Soloist {
   private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
-  private final ScheduledExecutorService timer = Executors.newScheduledThreadPool(2, task -> {
-    Thread thread = new Thread(task);
-    thread.setDaemon(true);
-    return thread;
-  });
+  private final ScheduledExecutorService timer = Executors.newScheduledThreadPool(2, Soloist::daemon);
+  private final ExecutorService readers = Executors.newCachedThreadPool(Soloist::daemon); // of connections that hold locks
   private final String replica = "java-" + ProcessHandle.current().pid(); // what lists show as the holder
   private final List<String> instances;
   private final String token;
@@ -73,6 +75,12 @@ public class Soloist {
     }
   }
 
+  private static Thread daemon(Runnable task) {
+    Thread thread = new Thread(task);
+    thread.setDaemon(true);
+    return thread;
+  }
+
   static Duration seconds(double n) {
     return Duration.ofMillis(Math.max(1, (long) (n * 1000)));
   }
@@ -87,16 +95,13 @@ public class Soloist {
     return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20");
   }
 
-  HttpRequest request(String path, String body, double timeout, String key) {
+  HttpRequest.Builder request(String path, String body) {
     String at = instances.get(Math.floorMod(instance.get(), instances.size()));
-    var r = HttpRequest.newBuilder(URI.create(at + path)).timeout(seconds(timeout)).header("Content-Type", "application/json");
+    var r = HttpRequest.newBuilder(URI.create(at + path)).header("Content-Type", "application/json");
     if (token != null) {
       r.header("Authorization", "Bearer " + token);
     }
-    if (key != null) {
-      r.header("Idempotency-Key", key);
-    }
-    return r.POST(HttpRequest.BodyPublishers.ofString(body)).build();
+    return r.POST(HttpRequest.BodyPublishers.ofString(body));
   }
 
   /** Sends a request until an instance responds, for until seconds. */
@@ -104,7 +109,11 @@ public class Soloist {
     for (Instant begun = Instant.now(); ; Thread.sleep(100)) {
       Instant sent = Instant.now();
       try {
-        HttpResponse<String> response = http.send(request(path, body, timeout, key), BodyHandlers.ofString());
+        var request = request(path, body).timeout(seconds(timeout));
+        if (key != null) {
+          request.header("Idempotency-Key", key);
+        }
+        HttpResponse<String> response = http.send(request.build(), BodyHandlers.ofString());
         if (response.statusCode() < 300) {
           return new Reply(response.body(), sent);
         }
@@ -125,35 +134,46 @@ public class Soloist {
   }
 
   /**
-   * Passes on the events of a lock that is held for as long as its connection: one every third of the TTL. At another event than held and alive, and when hold returns,
-   * stop the work.
+   * Passes on the events of a lock that is held for as long as its connection: one every third of the TTL. At another event than held and alive, and when hold returns or
+   * throws, stop the work. The event late is this client's own: the lock could end before the next line is missed. The connection, whose end frees the name, is closed when
+   * the event has been taken, so stop the work in it.
    */
   void hold(String name, double ttl, Consumer<String> event) throws IOException, InterruptedException {
     String body = "{\"ttl\": %s, \"wait\": %s, \"replica\": \"%s\"}".formatted(ttl, ttl / 3, replica);
+    long pause = (long) (ttl * 500);
     Instant sent = Instant.now();
-    var response = http.send(request("/v1/locks/" + part(name) + "/hold", body, ttl / 2, null), BodyHandlers.ofInputStream());
-    try (var lines = response.body()) {
-      if (response.statusCode() >= 300) {
-        throw new Problem(response.statusCode(), new String(lines.readAllBytes(), StandardCharsets.UTF_8));
+    var coming = http.sendAsync(request("/v1/locks/" + part(name) + "/hold", body).build(), BodyHandlers.ofInputStream()); // a timeout of the request would end its lines, too
+    CompletableFuture.delayedExecutor(pause, TimeUnit.MILLISECONDS).execute(() -> coming.cancel(true)); // without effect once it has responded
+    try (var lines = coming.get().body()) {
+      int status = coming.get().statusCode();
+      if (status >= 300) {
+        throw new Problem(status, new String(lines.readAllBytes(), StandardCharsets.UTF_8));
       }
       var in = new java.io.BufferedReader(new java.io.InputStreamReader(lines, StandardCharsets.UTF_8));
-      while (true) {
-        ScheduledFuture<?> silent = timer.schedule(() -> { lines.close(); return null; }, (long) (ttl * 500), TimeUnit.MILLISECONDS);
-        String line = in.readLine();
-        silent.cancel(false);
+      for (String line = "{\"event\":\"\"}"; ; ) {
+        try {
+          line = readers.submit(in::readLine).get(pause, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+          event.accept(late(line));
+          return;
+        }
         if (line == null) {
           return;
         }
-        boolean ends = !text(line, "event").matches("held|alive");
-        if (!ends && new Reply(line, sent).left() < ttl / 2) {
-          return; // too late: what is left could end before the next line is missed
-        }
-        event.accept(line);
-        if (ends) {
-          return; // the work has stopped: closing the connection frees the name
+        boolean held = text(line, "event").matches("held|alive");
+        boolean late = held && new Reply(line, sent).left() < ttl / 2;
+        event.accept(late ? late(line) : line);
+        if (late || !held) {
+          return;
         }
       }
+    } catch (ExecutionException | CancellationException e) {
+      throw new IOException(e.toString(), e);
     }
+  }
+
+  private static String late(String line) {
+    return line.replaceFirst("\"event\":\"[^\"]*", "\"event\":\"late");
   }
 
   /** A lease that is renewed. When it is lost, stop the work: another may have it. */

@@ -65,31 +65,39 @@ class Soloist {
     return new Lease(this, ttl, ...(await this.call(path, { body: { ttl, wait, replica }, until: wait + 60, timeout: wait + 10, headers })));
   }
 
-  /** Yields the events of a lock that is held for as long as its connection: one every third of the TTL. After another event than held and alive, and when they end, stop the work. */
+  /**
+   * Yields the events of a lock that is held for as long as its connection: one every third of the TTL. At another event than held and alive, and when they end, stop the work.
+   * The event late is this client's own: the lock could end before the next line is missed. The connection, whose end frees the name, is closed after the work has stopped.
+   */
   async *hold(name, ttl = 30) {
     const sent = now();
-    const silent = new AbortController(); // ends the connection when nothing has come for too long
-    const watch = () => setTimeout(() => silent.abort(), (ttl / 2) * 1000);
-    let timer = watch();
+    const connection = new AbortController();
+    let timer;
+    const inTime = (coming) => { // gives null if it has not come by then
+      clearTimeout(timer);
+      return Promise.race([coming, new Promise((resolve) => (timer = setTimeout(resolve, (ttl / 2) * 1000, null)))]);
+    };
     try {
-      const response = await this.open(`/v1/locks/${encodeURIComponent(name)}/hold`, { ttl, wait: ttl / 3, replica }, silent.signal);
-      let text = "";
-      for await (const part of response.body.pipeThrough(new TextDecoderStream())) {
-        clearTimeout(timer);
-        timer = watch();
-        const lines = (text + part).split("\n");
+      const response = await inTime(this.open(`/v1/locks/${encodeURIComponent(name)}/hold`, { ttl, wait: ttl / 3, replica }, connection.signal));
+      if (!response) throw new Error("no response");
+      const parts = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = "", event; ; ) {
+        const part = await inTime(parts.read());
+        if (!part) yield { ...event, event: "late" };
+        if (!part || part.done) return;
+        const lines = (text + part.value).split("\n");
         text = lines.pop();
-        for (const event of lines.map((line) => JSON.parse(line))) {
-          const left = event.expiresIn - since(sent);
-          const ends = !["held", "alive"].includes(event.event);
-          if (!ends && left < ttl / 2) return; // too late: what is left could end before the next line is missed
-          yield event;
-          if (ends) return; // the work has stopped: closing the connection frees the name
+        for (const line of lines) {
+          event = JSON.parse(line);
+          const held = ["held", "alive"].includes(event.event);
+          const late = held && event.expiresIn - since(sent) < ttl / 2;
+          yield late ? { ...event, event: "late" } : event;
+          if (late || !held) return;
         }
       }
     } finally {
       clearTimeout(timer);
-      silent.abort();
+      connection.abort();
     }
   }
 }

@@ -73,16 +73,21 @@ class Soloist:
         return Lease(self, ttl, *self.call(path, body, wait + 60, wait + 10, **{"Idempotency-Key": str(uuid.uuid4())}))
 
     def hold(self, name, ttl=30):
-        """Yields the events of a lock that is held for as long as its connection: one every third of the TTL. After another event than held and alive, and when they end, stop the work."""
-        sent = now()
+        """Yields the events of a lock that is held for as long as its connection: one every third of the TTL. At another event than held and alive, and when they end, stop the work.
+
+        The event late is this client's own: the lock could end before the next line is missed. The connection, whose end frees the name, is closed after the work has stopped."""
+        sent, event = now(), {"token": None}
         with self.open(f"/v1/locks/{quote(name, '')}/hold", {"ttl": ttl, "wait": ttl / 3, "replica": REPLICA}, ttl / 2) as response:
-            for line in response:
-                event = json.loads(line)
-                if event["event"] in ("held", "alive") and event["expiresIn"] - since(sent) < ttl / 2:
-                    return  # too late: what is left could end before the next line is missed
-                yield event
-                if event["event"] not in ("held", "alive"):
-                    return  # the work has stopped: closing the connection frees the name
+            try:
+                for line in response:
+                    event = json.loads(line)
+                    held = event["event"] in ("held", "alive")
+                    late = held and event["expiresIn"] - since(sent) < ttl / 2
+                    yield {**event, "event": "late"} if late else event
+                    if late or not held:
+                        return
+            except socket.timeout:  # no line has come
+                yield {**event, "event": "late"}
 
 
 class Lease:
