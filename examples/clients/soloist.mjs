@@ -4,6 +4,7 @@
 //
 // The URLs are instances of one service. TOKEN in the environment is the token of the caller, if the service needs one.
 
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { hostname } from "node:os";
 
@@ -61,7 +62,7 @@ class Soloist {
 
   /** Takes a lease. The key makes it safe to repeat the request, whatever became of it. */
   async lease(path, { ttl = 30, wait = 0 } = {}) {
-    const headers = { "Idempotency-Key": crypto.randomUUID() };
+    const headers = { "Idempotency-Key": randomUUID() };
     return new Lease(this, ttl, ...(await this.call(path, { body: { ttl, wait, replica }, until: wait + 60, timeout: wait + 10, headers })));
   }
 
