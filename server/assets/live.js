@@ -3,6 +3,8 @@ const status = document.getElementById("live");
 const every = 10_000; // so that times and ages go on without an event
 const soon = 250;
 let timer = 0;
+let retry = 0;
+let source;
 let loading = false;
 let again = false;
 
@@ -49,20 +51,34 @@ function plan() {
   timer = setTimeout(refresh, soon);
 }
 
+function disconnect() {
+  clearTimeout(retry);
+  source?.close();
+}
+
+// Only a page that is seen has a connection: a browser has no more than six to a host, and with one in each of six tabs nothing else would load.
 function connect() {
-  const source = new EventSource("/v1/events");
+  disconnect();
+  if (document.hidden) {
+    show("", false);
+    return;
+  }
+  source = new EventSource("/v1/events");
   source.onopen = () => show("live", true);
   source.onerror = () => {
     show("reconnecting", false);
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5000);
+    if (source.readyState === EventSource.CLOSED) retry = setTimeout(connect, 5000);
   };
   for (const name of ["store", "started", "ended", "taken", "freed", "job", "replica", "action", "many"]) source.addEventListener(name, plan);
-  addEventListener("pagehide", () => source.close(), { once: true });
 }
 
 connect();
 setInterval(refresh, every);
-document.addEventListener("visibilitychange", plan);
+document.addEventListener("visibilitychange", () => {
+  connect();
+  plan();
+});
+addEventListener("pagehide", disconnect);
 addEventListener("pageshow", (event) => {
   if (event.persisted) connect();
 });

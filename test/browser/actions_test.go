@@ -113,6 +113,31 @@ func TestLive(t *testing.T) {
 	b.untilTrue("the other lock is shown", `document.querySelector("main").innerText.includes("another") && !document.querySelector("main").innerText.includes("close-month")`)
 }
 
+// A page has a connection for its changes only while it is seen, for a browser has no more than six to a service by HTTP/1.1: more tabs than that load, and each is
+// live when it is looked at.
+func TestManyTabs(t *testing.T) {
+	s := open(t, false)
+	tabs := []*tab{s.browse()}
+	for len(tabs) < 8 {
+		tabs = append(tabs, tabs[0].another())
+	}
+	live := func(b *tab) {
+		t.Helper()
+		b.toFront()
+		b.untilTrue("it is live", `document.querySelector("#live.on")`)
+	}
+	for _, b := range tabs {
+		b.toFront()
+		b.visit("/locks")
+		live(b)
+	}
+	s.must(s.client.TryLock(t.Context(), "close-month"))
+	for _, b := range tabs {
+		live(b)
+		b.untilTrue("the lock is shown", `document.querySelector("main").innerText.includes("close-month")`)
+	}
+}
+
 // Tab and Enter are enough: to skip to the content, to follow links, and to release a lock by force.
 func TestKeyboard(t *testing.T) {
 	s := open(t, false)

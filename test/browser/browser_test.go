@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -176,6 +177,24 @@ func (s *site) browse(flags ...chromedp.ExecAllocatorOption) *tab {
 	}
 	b.run(network.Enable(), runtime.Enable())
 	return b
+}
+
+// another opens one more tab of the same browser.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	ctx, end := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(end)
+	if err := chromedp.Run(ctx); err != nil { // the tab lives as long as the context of the first call
+		b.t.Fatal(err)
+	}
+	return &tab{b.site, ctx, b.faults}
+}
+
+// toFront shows the tab, and hides the others.
+func (b *tab) toFront() {
+	b.t.Helper()
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error { return page.BringToFront().Do(ctx) }))
+	b.untilTrue("it is seen", `!document.hidden`)
 }
 
 // try runs actions of the browser, and gives up when patience is over.
