@@ -58,6 +58,15 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%q is held by %s for another %v, or longer if it is renewed", e.Name, e.Holder, left)
 }
 
+// Overdue returns how much longer this process has to watch what is in the way before it can be granted the name, if that should be over by the wall clock of the
+// client that wrote it, and the store has no clock to say so. It is 0 if nothing is overdue. A call that waited for it, as Options.Overdue says, has done so.
+func (e *HeldError) Overdue() time.Duration {
+	if e.due.IsZero() {
+		return 0
+	}
+	return max(1, time.Until(e.due))
+}
+
 // Is makes errors.Is(e, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 

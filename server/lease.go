@@ -182,16 +182,31 @@ func (c *call) cutShort(opts soloist.Options, err error) error {
 	return p
 }
 
-// whileOpen calls ask with a context that ends when the server is shut down. A request that does not wait asks again then: only its wait for what is overdue has ended.
+// whileOpen calls ask with a context that ends when the server is shut down, if the request waits. If it does not, only its wait for what is overdue ends then: it asks
+// again after a certain refusal, and not after an unknown outcome, whose grant is given back whenever that comes.
 func (c *call) whileOpen(opts soloist.Options, ask func(context.Context, soloist.Options) error) error {
-	ctx, stop := c.untilClosing()
-	defer stop()
-	err := ask(ctx, opts)
-	if err != nil && opts.Wait == 0 && c.server.closing.Err() != nil {
-		opts.Overdue = -1
-		return ask(c.Context, opts)
+	if opts.Wait != 0 {
+		ctx, stop := c.untilClosing()
+		defer stop()
+		return ask(ctx, opts)
 	}
-	return err
+	most := opts.Overdue
+	opts.Overdue = -1
+	refusal := ask(c.Context, opts)
+	held, is := errors.AsType[*soloist.HeldError](refusal)
+	if !is || held.Overdue() == 0 || held.Overdue() > most {
+		return refusal
+	}
+	if deadline, bounded := c.Context.Deadline(); bounded && time.Until(deadline) < held.Overdue() {
+		return refusal
+	}
+	select {
+	case <-time.After(held.Overdue()):
+		return ask(c.Context, opts)
+	case <-c.server.closing.Done():
+	case <-c.Context.Done():
+	}
+	return refusal
 }
 
 func (c *call) acquire(p primitive) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -81,5 +82,44 @@ func TestOverdueNamesOfRequests(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A request that does not wait, and whose outcome is unknown while the server is being drained, is not made once more: what it may have been granted is given back, and would be
+// the lease that the caller is told it has.
+func TestUnknownOutcomeDuringADrain(t *testing.T) {
+	answered := 0
+	for heals := 8 * time.Second; heals < 12*time.Second; heals += 100 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			st := soloisttest.NewStore()
+			s, err := New(soloisttest.NewReplica(t, st, soloist.Config{}), Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := soloisttest.NewReplica(t, st.Share(), soloist.Config{})
+			st.LoseReplies(math.MaxInt)
+			time.AfterFunc(heals, st.Heal)
+			s.Drain()
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/locks/x/acquire", strings.NewReader(`{"ttl": 30}`))
+			r.Header.Set("Content-Type", "application/json")
+			w, sent := httptest.NewRecorder(), time.Now()
+			s.ServeHTTP(w, r)
+			if w.Code != 200 {
+				return
+			}
+			answered++
+			var lease LeaseResponse
+			if err := json.Unmarshal(w.Body.Bytes(), &lease); err != nil {
+				t.Fatal(err)
+			}
+			for end := sent.Add(time.Duration(lease.ExpiresIn * float64(time.Second))); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				if _, err := other.TryLock(t.Context(), "x"); !errors.Is(err, soloist.ErrHeld) {
+					t.Fatalf("healed after %v: another asks for it %v before the end that the caller was told: %v", heals, time.Until(end), err)
+				}
+			}
+		})
+	}
+	if answered == 0 {
+		t.Error("no request was granted")
 	}
 }

@@ -57,6 +57,8 @@ func closeMonth(ctx context.Context, client *soloist.Client, work time.Duration)
 		return fmt.Errorf("somebody else is closing the month: %w", err)
 	case errors.Is(err, soloist.ErrLost) && closed:
 		return fmt.Errorf("the month is closed, but perhaps twice: %w", err)
+	case err != nil && closed:
+		return fmt.Errorf("the month is closed, but the lock may stay taken: %w", err)
 	case err != nil:
 		return fmt.Errorf("the month is not closed: %w", err)
 	}

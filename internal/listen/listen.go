@@ -22,6 +22,7 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	if a.path == "" {
 		config.Control = endSilent
+		config.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: SilentFor * 2 / 5, Interval: SilentFor / 5} // three times within SilentFor: one packet that is lost ends no connection
 		l, err := config.Listen(ctx, "tcp", a.String())
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A connection whose other end is silent ends soon, and not when the kernel gives up to send again, a quarter of an hour later.
@@ -38,6 +39,18 @@ func TestSilentConnectionsEnd(t *testing.T) {
 	}
 	if want := int(SilentFor.Milliseconds()); ms != want {
 		t.Errorf("it may be silent for %d ms, want %d", ms, want)
+	}
+	var idle, interval int
+	if err := socket.Control(func(fd uintptr) {
+		idle, failed = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE)
+		if failed == nil {
+			interval, failed = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL)
+		}
+	}); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	if asked := time.Duration(idle+2*interval) * time.Second; idle == 0 || asked > SilentFor { // one packet that is lost ends no connection
+		t.Errorf("it is asked for the third time after %v, want within %v", asked, SilentFor)
 	}
 }
 

@@ -1,8 +1,10 @@
 package pgstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -318,6 +320,12 @@ func TestShedLocksLockThatEndsSoonerWakesEachTime(t *testing.T) {
 		}
 		java.extend(name, 30*time.Minute)
 		woken("a sooner end")
+		s.hub.mu.Lock()
+		last := slices.MaxFunc(slices.Collect(maps.Values(s.hub.over)), func(a, b ending) int { return cmp.Compare(a.at, b.at) })
+		s.hub.mu.Unlock()
+		if now := one[int64](t, s.pool, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"); last.at <= 0 || last.at > now { // an instant would be past it, and goes back with a clock
+			t.Errorf("%s: the place of its end in the WAL is %d, want one from 1 to %d", name, last.at, now)
+		}
 		java.unlock(name, 20*time.Minute)
 		woken("an unlock that leaves the least time")
 		if forced {

@@ -1,7 +1,8 @@
 -- Gives a new token to a lock that is taken with statements that know nothing of tokens, and notifies waiters when such statements unlock.
 -- Such a lock also raises the mark to its instant in Unix milliseconds, and {{early}} more: the scheduled times of a job up to then have been
 -- run by ShedLock. The floor is that of schema/floor.sql, looked for until it is one that no sweep is just removing. The function runs with the
--- rights of its owner, so that those who lock need none on the other tables.
+-- rights of its owner, so that those who lock need none on the other tables. A notification has the place of the change in the WAL, which grows whatever
+-- the clock does.
 CREATE OR REPLACE FUNCTION {{fence}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fence$
 DECLARE
   micros bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -19,7 +20,7 @@ BEGIN
     NEW.mark := greatest(NEW.mark, micros / 1000 + {{early}});
   ELSIF NEW.lock_until < OLD.lock_until AND NEW.locked_by <> NEW.holder THEN
     IF NOT pg_try_advisory_xact_lock({{base}} + TG_RELID::bigint * 256 + get_byte(sha256({{secret}} || convert_to(NEW.name, 'UTF8')), 0)) THEN
-      PERFORM pg_notify('soloist_' || TG_RELID, {{sooner}}) FROM (SELECT NEW.name AS name, NEW.token AS ended, micros AS at) AS e;
+      PERFORM pg_notify('soloist_' || TG_RELID, {{sooner}}) FROM (SELECT NEW.name AS name, NEW.token AS ended, (pg_current_wal_insert_lsn() - '0/0')::bigint AS at) AS e;
     END IF;
   END IF;
   RETURN NEW;
