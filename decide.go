@@ -71,7 +71,6 @@ func begunAhead(earliest, latest time.Time) asOf { return lookBack(earliest, lat
 // as of the time when its lease was granted.
 func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	state := j.sawGrant(g, t.answered)
-	sinceThere := state.Since
 	d := decision{state: state, mark: g.Mark}
 	unmarked := g.Mark <= j.forgot && !j.since.IsZero()
 	if unmarked {
@@ -97,7 +96,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 			d.missed = j.missedBefore(d)
 		}
 		d.count(j, g, t, crashed)
-		d.announce = d.announce || j.ambiguous(d, g, sinceThere, t)
+		d.announce = d.announce || j.ambiguous(d, g, t)
 	}
 	if died && d.none() {
 		d.tell = j.keepAhead(&d.state, g, t) || d.tell
@@ -246,12 +245,12 @@ func (j *plannedJob) scheduledRun(state jobState, due time.Time) runID {
 // ambiguous reports whether another replica, looking back from the takeover of this run, might find another one: because its clock differs,
 // or because it has known the job for a shorter time than this one, and the record does not tell since when. It never does for the first run of a
 // fixed delay, which is due since then.
-func (j *plannedJob) ambiguous(d decision, g store.Grant, sinceThere int64, t trip) bool {
+func (j *plannedJob) ambiguous(d decision, g store.Grant, t trip) bool {
 	_, delayed := j.delayed()
 	switch {
 	case delayed && j.ended.IsZero():
 		return true
-	case !delayed && g.Mark <= j.forgot && !j.since.IsZero() && j.since.UnixMilli() != sinceThere:
+	case !delayed && g.Mark <= j.forgot && !j.since.IsZero() && j.since.UnixMilli() != j.sinceThere:
 		return true
 	}
 	first, last := t.asked.Add(-skew), t.answered.Add(skew)

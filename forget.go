@@ -17,7 +17,8 @@ var (
 // Forget deletes the record of a job that no live replica has: its history, its pause, and the time up to which it is
 // done. A job of the same name then starts from the beginning. But until the store has deleted the record, minutes later,
 // that time keeps a past At from being run, and also any other schedule if it is ahead of the clock; and a replica that dies
-// or is cut off in the moment in which it registers the job anew leaves it to go on from that time. The error is ErrInUse
+// or is cut off in the moment in which it registers the job anew leaves it to go on from that time. So does one that was
+// cut off while the job was forgotten, unless another has registered it anew before it is back. The error is ErrInUse
 // while a live replica has the job, ErrHeld while it runs, and ErrNoJob if there is no such job.
 func (a *Admin) Forget(ctx context.Context, job string) error {
 	if err := a.note(ctx, Action{Verb: ActionForget, Kind: KindJob, Name: job}, a.forget(ctx, job)); err != nil {

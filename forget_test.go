@@ -288,3 +288,61 @@ func TestForgetThatFails(t *testing.T) {
 		t.Errorf("a name that is none: %v", err)
 	}
 }
+
+// A replica that was cut off while a job was forgotten, and registered anew by another, goes by the new record: it runs nothing that was due before, and tells of
+// nothing as missed, whatever it had seen of the job, and also if the store has deleted the old record.
+func TestJobIsForgottenWhileAReplicaIsCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after time.Duration // while another replica has the job, from when on and until when; not at all if both are zero
+		joins, cut    time.Duration // when the replica begins, and when it is cut off
+	}{
+		"it had run there":             {joins: 0, cut: 90 * time.Minute},
+		"it had run before":            {before: 0, after: 70 * time.Minute, joins: 65 * time.Minute, cut: 90 * time.Minute},
+		"it has run on another since":  {before: 10 * time.Minute, after: 90 * time.Minute, joins: 0, cut: 30 * time.Minute},
+		"it had been seen, and no run": {before: 0, after: 20 * time.Minute, joins: 10 * time.Minute, cut: 30 * time.Minute},
+		"it had been made there":       {joins: 0, cut: 30 * time.Minute},
+	} {
+		for _, missed := range []soloist.Missed{soloist.MissedSkip, soloist.MissedAll} {
+			for _, swept := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %v, swept %t", name, missed, swept), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+						var saw witness
+						cs := s.Share()
+						c := soloisttest.NewReplica(t, cs, soloist.Config{Replica: "c", Observe: saw.observe})
+						var r recorder
+						job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Missed: missed, Do: r.do}
+						begin := time.Now()
+						at := func(d time.Duration, do func()) { time.AfterFunc(time.Until(begin.Add(d)), do) }
+						ctx, cancel := context.WithCancel(background)
+						done := make(chan error, 2)
+						if test.after > 0 {
+							at(test.before, func() { done <- a.Run(ctx, job) })
+							at(test.after, cancel)
+						}
+						at(test.joins, func() { done <- c.Run(t.Context(), job) })
+						at(test.cut, cs.Stall)
+						time.Sleep(3*time.Hour + 30*time.Minute)
+						cancel()
+						must(t, b.Admin().Forget(background, "tick"))
+						if swept {
+							time.Sleep(time.Hour)
+							if n, err := s.Sweep(background, 1000); n == 0 || err != nil {
+								t.Fatal(n, err)
+							}
+						}
+						ran, anew := len(r.began()), time.Now().Truncate(time.Hour)
+						stop := start(t, a, job)
+						time.Sleep(10 * time.Minute)
+						stop()
+						cs.Heal()
+						time.Sleep(2 * time.Hour)
+						check(t, "scheduled", r.scheduled(anew)[ran:], []time.Duration{time.Hour, 2 * time.Hour})
+						if events := saw.of(soloist.EventMissed); len(events) > 0 {
+							t.Errorf("missed: %+v", events)
+						}
+					})
+				})
+			}
+		}
+	}
+}

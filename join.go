@@ -87,13 +87,14 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 
 // A jobRecord is the first record of a job, before it is written.
 type jobRecord struct {
+	job   *plannedJob
 	name  string
 	ttl   time.Duration
 	state jobState
 }
 
 func (j *plannedJob) firstRecord() *jobRecord {
-	rec := &jobRecord{name: j.name, ttl: j.opts.TTL, state: jobState{Forgot: j.forgot}}
+	rec := &jobRecord{job: j, name: j.name, ttl: j.opts.TTL, state: jobState{Forgot: j.forgot}}
 	rec.state.describe(j.job)
 	if _, delayed := j.delayed(); !delayed && !j.since.IsZero() {
 		rec.state.Since = j.since.UnixMilli()
@@ -123,6 +124,9 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 			_ = c.releaseGrant(claim, out.Grant, time.Time{})
 			continue
 		}
+		r.mu.Lock()
+		rec.job.sinceThere = rec.state.Since
+		r.mu.Unlock()
 		rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: out.Grant.Token, State: rec.state.json(), Retain: Forever}
 		if rec.state.Forgot > 0 {
 			anew = append(anew, rel)

@@ -66,6 +66,7 @@ type plannedJob struct {
 	forgot     int64     // a mark of the record up to which it is that of a job of this name that was forgotten
 	ended      time.Time // of the last run; zero if there was none. One that ended in the future, by the clock of another replica, ended when this was seen
 	endedThere int64     // the same as the record has it, in unix ms
+	sinceThere int64     // since when the record had it that the job is known, in unix ms, when this was seen last; 0 if it did not say
 	served     int64     // the last manual run that was done
 	asked      control   // what people have asked of it
 
@@ -104,18 +105,19 @@ type seenLease struct {
 
 // saw learns what a record has at now.
 func (j *plannedJob) saw(r store.Record, now time.Time) {
-	j.mark = max(j.mark, r.Mark)
 	if r.Holder == "" {
 		j.token = max(j.token, r.Token)
 	} else { // it may be left yet
 		j.token = max(j.token, r.Token-1)
 	}
 	var state jobHead
-	if json.Unmarshal(r.State, &state) == nil && state.check() == nil { // of a record without a state there is nothing to learn
+	readable := json.Unmarshal(r.State, &state) == nil && state.check() == nil // of a record without a state there is nothing to learn
+	if readable {
 		j.sawState(state, now)
-		if r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
-			j.leaseEnd = now
-		}
+	}
+	j.mark = max(j.mark, r.Mark)
+	if readable && r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
+		j.leaseEnd = now
 	}
 }
 
@@ -127,7 +129,13 @@ func (j *plannedJob) sawLease(r store.Record, t trip) {
 	}
 }
 
+// sawState learns what the state of a record has, before its mark.
 func (j *plannedJob) sawState(s jobHead, now time.Time) {
+	if j.sinceThere > 0 && s.Since > j.sinceThere && s.Since >= j.mark && !j.once() { // a record never tells a later time: the job was forgotten, and another replica has registered it anew
+		j.forget()
+		j.since = time.UnixMilli(s.Since)
+	}
+	j.sinceThere = s.Since
 	if s.Ended > 0 && s.Ended != j.endedThere {
 		j.endedThere, j.ended = s.Ended, earlier(time.UnixMilli(s.Ended), now)
 	}
@@ -136,6 +144,11 @@ func (j *plannedJob) sawState(s jobHead, now time.Time) {
 	}
 	j.served = max(j.served, s.Trigger)
 	j.forgot = max(j.forgot, s.Forgot)
+}
+
+// forget forgets what was seen of the runs of the job, which was forgotten.
+func (j *plannedJob) forget() {
+	j.mark, j.ended, j.endedThere, j.served = 0, time.Time{}, 0, 0
 }
 
 // sawEnd learns what a run of this replica has recorded.

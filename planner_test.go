@@ -386,15 +386,22 @@ func TestJobIsKnownSinceTheFirstOfItsReplicas(t *testing.T) {
 		rule  string
 		state []byte
 		mark  time.Duration
+		seen  bool          // that the record told the epoch
+		done  time.Duration // that it was done until then; 0 is never
 		want  int64
 	}{
-		{"a record without a word of it gets one", nil, 0, ms(0)},
-		{"a record of a replica that came later", since(90 * second), 0, ms(0)},
-		{"a record of a replica that was there before", since(-minute), 0, ms(-minute)},
-		{"once something has been done nothing is missed before it", since(90 * second), 100 * second, ms(90 * second)},
+		{rule: "a record without a word of it gets one", want: ms(0)},
+		{rule: "a record of a replica that came later", state: since(90 * second), want: ms(0)},
+		{rule: "a record of a replica that was there before", state: since(-minute), want: ms(-minute)},
+		{rule: "once something has been done nothing is missed before it", state: since(90 * second), mark: 100 * second, want: ms(90 * second)},
+		{rule: "a record that told an earlier time before is that of a job which was forgotten and is back", state: since(90 * second), seen: true, want: ms(90 * second)},
+		{rule: "unless something has been done since the later time: then the store has lost what was written", state: since(90 * second), seen: true, done: 100 * second, want: ms(0)},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
-			p, job := known{missed: MissedAll}.planner(t)
+			p, job := known{missed: MissedAll, mark: row.done}.planner(t)
+			if row.seen {
+				job.sinceThere = ms(0)
+			}
 			at := after(2*minute + second)
 			p.joined([]*plannedJob{job}, at)
 			g := store.Grant{Token: 7, State: row.state}
