@@ -57,8 +57,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if signal.Ignored(os.Interrupt) { // as in the background of a script: no shell that is started here could trap it
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	for _, sig := range []os.Signal{os.Interrupt, unix.SIGHUP} { // as in the background of a script, and under nohup: no shell that is started here could trap it
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	code := m.Run()
 	if code == 0 && !eventually(func() bool { return len(unregisteredChildren()) == 0 && len(registered()) == 0 }) {
