@@ -311,9 +311,12 @@ func (c *Client) follow(ctx context.Context, seen *followed, send chan<- control
 				var bad faults
 				each, all, err := c.controlsOf(ctx, part{}, &bad)
 				trusted := version
-				if OnlyUnreadable(err) { // each claim reads what was asked of its job
+				if OnlyUnreadable(err) || all == unreadable { // each claim reads what was asked of its job
+					trusted = unsettled
+				}
+				if OnlyUnreadable(err) {
 					bad.add(err)
-					err, trusted = nil, unsettled
+					err = c.controlsUnlisted(ctx, part{}, each)
 				}
 				if err == nil {
 					unread := ""
@@ -353,8 +356,9 @@ func (c *Client) follow(ctx context.Context, seen *followed, send chan<- control
 var unreadable = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}}
 
 // controlsOf reads the commands to the jobs whose names are in a part, and those to all jobs. Jobs whose commands, or
-// whose commands to all, cannot be read count as paused, and the reason is added to bad. The error is that of the store;
-// if OnlyUnreadable is true for it, each lacks what the store could not list.
+// whose commands to all, cannot be read count as paused, and the reason is added to bad. The error is that of the store,
+// unless it is about the record with the commands to all alone; if OnlyUnreadable is true for it, each lacks what the
+// store could not list.
 func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[string]control, all control, err error) {
 	each = map[string]control{}
 	prefix := c.names.prefix + kindControl
@@ -375,12 +379,16 @@ func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[
 	if unlisted != nil && !OnlyUnreadable(unlisted) {
 		return each, unreadable, unlisted
 	}
-	if all, err = c.controlOfAll(ctx); errors.Is(err, errControl) {
-		bad.add(unreadableRecord(err))
-		err = nil
-	}
+	records, errs, err := c.peekEach(ctx, []string{c.names.prefix + nameControls, c.names.prefix + nameControlOfAll})
 	if err != nil {
-		return each, all, err
+		return each, unreadable, fmt.Errorf("reading what was asked of all jobs: %w", err)
+	}
+	if all, err = controlRead(records[1], errs[1]); err != nil {
+		if err = fmt.Errorf("what was asked of all jobs: %w", err); errs[1] == nil {
+			err = unreadableRecord(err)
+		}
+		bad.add(err)
+		all = unreadable
 	}
 	return each, all, unlisted
 }

@@ -540,31 +540,38 @@ func TestTriggerBesideARecordThatCannotBeRead(t *testing.T) {
 type damaged struct {
 	*soloisttest.Store
 	record string
+	mended atomic.Bool
+	claims atomic.Int64 // of jobs
 }
 
-func (s damaged) unreadable() error {
+func (s *damaged) lacks(name string) bool { return name == s.record && !s.mended.Load() }
+
+func (s *damaged) unreadable() error {
 	return fmt.Errorf("the row of %q is not soloist's", s.record)
 }
 
-func (s damaged) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+func (s *damaged) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outs, err := s.Store.Acquire(ctx, claims)
 	for i, c := range claims {
-		if err == nil && c.Name == s.record {
+		if strings.HasPrefix(c.Name, "job/") && c.Mark >= 0 {
+			s.claims.Add(1)
+		}
+		if err == nil && s.lacks(c.Name) {
 			outs[i] = store.Outcome{Err: s.unreadable()}
 		}
 	}
 	return outs, err
 }
 
-func (s damaged) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+func (s *damaged) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return s.ListAfter(ctx, prefix, "")
 }
 
-func (s damaged) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+func (s *damaged) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		lacks := false
 		for r, err := range s.Store.ListAfter(ctx, prefix, after) {
-			if err == nil && r.Name == s.record {
+			if err == nil && s.lacks(r.Name) {
 				lacks = true
 			} else if !yield(r, err) {
 				return
@@ -583,7 +590,7 @@ func TestControlThatTheStoreCannotRead(t *testing.T) {
 		s := soloisttest.NewStore()
 		admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
 		var log strings.Builder
-		c := soloisttest.NewReplica(t, damaged{s.Share(), "control/spoiled"}, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		c := soloisttest.NewReplica(t, &damaged{Store: s.Share(), record: "control/spoiled"}, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		var spoiled, good recorder
 		jobs := []soloist.Job{
 			{Name: "spoiled", Schedule: soloist.Every(time.Hour), Do: spoiled.do},
@@ -618,5 +625,56 @@ func TestControlThatTheStoreCannotRead(t *testing.T) {
 		if info, err := c.Admin().Part("spoiled", "").Job(background, "spoiled"); err != nil || info.Paused == nil {
 			t.Errorf("%+v, %v", info, err)
 		}
+	})
+}
+
+// While the store cannot read what was asked of a job, or of all, nobody claims the job only to give it back, and it runs again when the record has been mended.
+func TestJobOfWhichTheStoreCannotReadWhatWasAskedIsNotClaimed(t *testing.T) {
+	for _, record := range []string{"control/spoiled", "control-of-all"} {
+		t.Run(record, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &damaged{Store: soloisttest.NewStore(), record: record}
+				spoil(t, s.Store, record, "")
+				var log strings.Builder
+				var runs recorder
+				start(t, soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}),
+					soloist.Job{Name: "spoiled", Schedule: soloist.Every(24 * time.Hour), Do: runs.do, Missed: soloist.MissedOnce})
+				time.Sleep(25 * time.Hour)
+				synctest.Wait()
+				check(t, "runs", len(runs.all()), 0)
+				check(t, "claims but the one that registers it", s.claims.Load()-1, 0)
+				check(t, "warnings", strings.Count(log.String(), "level=WARN"), 0)
+				s.mended.Store(true)
+				time.Sleep(time.Minute)
+				check(t, "runs once it can be read", len(runs.all()), 1)
+			})
+		})
+	}
+}
+
+// Nor does a job run of which the store cannot read what was asked if it is added when the commands to all others have been read.
+func TestJobThatIsAddedAndOfWhichTheStoreCannotReadWhatWasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &damaged{Store: soloisttest.NewStore(), record: "control/spoiled"}
+		spoil(t, s.Store, s.record, "")
+		var runs recorder
+		r, err := soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.DiscardHandler)}).NewRunner()
+		must(t, err)
+		ctx, stop := context.WithCancel(background)
+		over := make(chan error, 1)
+		go func() { over <- r.Run(ctx) }()
+		time.Sleep(time.Minute)
+		must(t, r.Add(soloist.Job{Name: "spoiled", Schedule: soloist.Delay(time.Hour), Do: runs.do}))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		check(t, "runs", len(runs.all()), 0)
+		if n := s.claims.Load(); n > 50 { // until what was asked of it has been read
+			t.Errorf("%d claims", n)
+		}
+		s.mended.Store(true)
+		time.Sleep(time.Minute)
+		check(t, "runs once it can be read", len(runs.all()), 1)
+		stop()
+		must(t, <-over)
 	})
 }

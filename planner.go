@@ -203,6 +203,9 @@ func (p *planner) answer(req jobRequest, a answer) (s step) {
 		j.leaseEnd = time.Time{}
 	}
 	switch {
+	case !req.claims && a.controls != nil && j.asked.Paused == unreadable.Paused: // it is heard when that can be read again
+		j.open = true
+		p.lookAgain(j, now)
 	case !req.claims && a.controls != nil:
 		j.open, s.failed = true, a.controls
 		p.lookAt(j, p.soon(now))
