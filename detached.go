@@ -202,11 +202,15 @@ func (a *detachedAttempt) acquireOrWait(ctx context.Context) (string, store.Gran
 	}
 }
 
-// granted returns the outcome of a request. A grant for a caller that has gone is released, unless it is kept.
+// granted returns the outcome of a request. A grant for a caller that has gone, or by a client that is closed, is released, unless it is kept.
 func (a *detachedAttempt) granted(caller context.Context, name string, out store.Outcome) (string, store.Grant, error) {
-	if out.Err == nil && caller.Err() != nil && !a.kept {
+	gone := caller.Err()
+	if gone == nil {
+		gone = a.client.usable()
+	}
+	if out.Err == nil && gone != nil && !a.kept {
 		granted := store.Claim{Name: name, Holder: a.claim.Holder}
-		return "", store.Grant{}, errors.Join(caller.Err(), a.client.releaseGrant(granted, out.Grant, time.Now()))
+		return "", store.Grant{}, errors.Join(gone, a.client.releaseGrant(granted, out.Grant, time.Now()))
 	}
 	return name, out.Grant, a.target.named(out.Err)
 }
@@ -229,7 +233,7 @@ func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 			return name, out
 		case errors.Is(out.Err, ErrUnknown):
 			a.unknown = out.Err
-			bound, cancel := context.WithDeadline(context.Background(), over)
+			bound, cancel := context.WithDeadline(c.ctx, over)
 			again := pause.sleep(bound)
 			cancel()
 			if again || pause.sleep(wait) {

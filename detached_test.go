@@ -1295,3 +1295,71 @@ func TestDetachedElementOfACallerThatHasGone(t *testing.T) {
 		})
 	}
 }
+
+// A store with silentClaims carries out no claim, and does not say so.
+type silentClaims struct {
+	*soloisttest.Store
+	claims atomic.Int32
+}
+
+func (s *silentClaims) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		return s.Store.Acquire(ctx, claims)
+	}
+	s.claims.Add(1)
+	return nil, errNoReply
+}
+
+// A client that is closed claims nothing more for a holder outside, also if nobody knows what became of the claims before.
+func TestDetachedClaimsWithoutAReplyEndWithTheClient(t *testing.T) {
+	for wait, opts := range map[string]soloist.Options{"at once": {}, "after a wait": {Wait: -1}} {
+		t.Run(wait, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &silentClaims{Store: soloisttest.NewStore()}
+				c := clientOf(t, s)
+				ended := make(chan error, 1)
+				go func() {
+					_, _, err := c.With(opts).Detached().Acquire(t.Context(), lockOf("a#1"), false)
+					ended <- err
+				}()
+				time.Sleep(time.Second)
+				must(t, c.Close())
+				synctest.Wait()
+				before, begin := s.claims.Load(), time.Now()
+				wantIs(t, "acquiring", <-ended, soloist.ErrUnknown)
+				check(t, "claims of a closed client", s.claims.Load()-before, 0)
+				if took := time.Since(begin); took > 5*time.Second {
+					t.Errorf("it ends %v after the client, want a RequestTimeout at most, in which what may have been granted is looked for", took)
+				}
+			})
+		})
+	}
+}
+
+// What a claim for a holder outside is granted when its client has been closed meanwhile is released, unless the holder may ask for it again.
+func TestDetachedGrantOfAClosedClient(t *testing.T) {
+	for _, repeated := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			c := clientOf(t, s)
+			s.Slow(2 * time.Second)
+			ended := make(chan error, 1)
+			go func() {
+				_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), repeated)
+				ended <- err
+			}()
+			time.Sleep(time.Second)
+			must(t, c.Close())
+			err := <-ended
+			s.Slow(0)
+			_, other := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).TryLock(t.Context(), "x")
+			if repeated {
+				wantIs(t, "acquiring", err, nil)
+				wantIs(t, "another", other, soloist.ErrHeld)
+			} else {
+				wantIs(t, "acquiring", err, soloist.ErrClosed)
+				wantIs(t, "another", other, nil)
+			}
+		})
+	}
+}
