@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,6 +182,12 @@ func lastManual(job string, runs []RunRecord) (RunRecord, error) {
 
 // controlTTL is the TTL of the leases under which commands and the record of changes are written.
 const controlTTL = 10 * time.Second
+
+// patient returns a client for changes of the records of jobs and elements themselves. It waits for what is overdue as long as
+// the client of a does.
+func (a *Admin) patient() *Client {
+	return a.client.plain(Options{TTL: controlTTL, Overdue: cmp.Or(a.client.opts.Overdue, -1)})
+}
 
 // control changes the commands to a job under the lock of their record, notifies the replicas, and logs the action.
 // change is passed the job's record.

@@ -285,6 +285,9 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 	if err == nil && e.outwaitSome(ctx, claimed, late) {
 		late, err = e.claimSome(ctx, claimed, late)
 	}
+	if err == nil {
+		err = e.client.usable() // it may have been closed during the wait
+	}
 	for _, i := range late {
 		e.tellRefused(ctx, ids[i], claimed[i].Err)
 	}

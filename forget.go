@@ -19,7 +19,8 @@ var (
 // that time keeps a past At from being run, and also any other schedule if it is ahead of the clock; and a replica that dies
 // or is cut off in the moment in which it registers the job anew leaves it to go on from that time. So does one that was
 // cut off while the job was forgotten, unless another has registered it anew before it is back. The error is ErrInUse
-// while a live replica has the job, ErrHeld while it runs, and ErrNoJob if there is no such job.
+// while a live replica has the job, ErrHeld while it runs, and ErrNoJob if there is no such job. Where a run is overdue, Forget
+// waits as Options.Overdue of the client says.
 func (a *Admin) Forget(ctx context.Context, job string) error {
 	if err := a.note(ctx, Action{Verb: ActionForget, Kind: KindJob, Name: job}, a.forget(ctx, job)); err != nil {
 		return fmt.Errorf("forgetting job %q: %w", job, err)
@@ -28,7 +29,7 @@ func (a *Admin) Forget(ctx context.Context, job string) error {
 }
 
 func (a *Admin) forget(ctx context.Context, job string) error {
-	c := a.client.plain(Options{TTL: controlTTL})
+	c := a.patient()
 	t, err := a.targetOf(LeaseInfo{Kind: KindJob, Name: job})
 	if err != nil {
 		return err

@@ -146,9 +146,9 @@ var ErrNoElement = errors.New("no such element")
 
 // RetryElement lets a failed element be claimed again, as if it had never been tried. The error is ErrNoElement if there is no such element,
 // ErrHeld while a replica has it or a back-off lasts, and ErrDone when it is processed. A back-off cannot be ended: the store keeps the name
-// until then, and the error says how long that is.
+// until then, and the error says how long that is. Where the end of either is overdue, RetryElement waits as Options.Overdue of the client says.
 func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
-	c := a.client.plain(Options{TTL: controlTTL})
+	c := a.patient()
 	e := c.Elements(job, ElementsOptions{})
 	if err := e.usable(); err != nil {
 		return err

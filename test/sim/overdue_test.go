@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,27 @@ func failElement(c *soloist.Client) {
 	_ = e.Process(context.Background(), "1", func(context.Context, *soloist.Element) error { return errors.New("broken") })
 }
 
+// runJob begins a run.
+func runJob(c *soloist.Client) {
+	begun := make(chan struct{})
+	go func() {
+		_ = c.Run(context.Background(), soloist.Job{Name: "job", Schedule: soloist.Delay(time.Hour), Do: func(ctx context.Context, _ soloist.Run) error {
+			close(begun)
+			<-ctx.Done()
+			return nil
+		}})
+	}()
+	<-begun
+}
+
+// refused returns nil for ErrHeld alone.
+func refused(err error) error {
+	if errors.Is(err, soloist.ErrHeld) {
+		return nil
+	}
+	return fmt.Errorf("%w, want that it is refused", cmp.Or(err, errors.New("done")))
+}
+
 func released(l *soloist.Lease, err error) error {
 	if err != nil {
 		return err
@@ -128,6 +150,12 @@ func TestOverdueNamesAreTaken(t *testing.T) {
 			return err
 		}, lingers},
 		{"a back-off, by hand", failElement, func(c *soloist.Client) error { return c.Admin().RetryElement(ctx, "job", "1") }, lingers},
+		{"a back-off, by hand, without waiting", failElement, func(c *soloist.Client) error {
+			return refused(c.With(soloist.Options{Overdue: -1}).Admin().RetryElement(ctx, "job", "1"))
+		}, 0},
+		{"a job to forget, without waiting", runJob, func(c *soloist.Client) error {
+			return refused(c.With(soloist.Options{Overdue: -1}).Admin().Forget(ctx, "job"))
+		}, 0},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,4 +322,20 @@ func TestOverdueWaitsThatEndInARefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client that is closed while it waits for one of several elements returns none.
+func TestOverdueElementOfAClosedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &items{kept: map[string]casstore.Record{}}
+		b.dies(t, takeElement)
+		time.Sleep(time.Hour)
+		b.lives(t, func(c *soloist.Client) {
+			time.AfterFunc(lifetime/2, func() { _ = c.Close() })
+			all, err := c.Elements("job", soloist.ElementsOptions{}).ClaimAll(t.Context(), []string{"1", "new"})
+			if !errors.Is(err, soloist.ErrClosed) || all != nil {
+				t.Errorf("%+v, %v; want nothing but that the client is closed", all, err)
+			}
+		})
+	})
 }
