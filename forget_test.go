@@ -289,7 +289,7 @@ func TestForgetThatFails(t *testing.T) {
 	}
 }
 
-// A replica that was cut off while a job was forgotten, and registered anew by another, goes by the new record: it runs nothing that was due before, and tells of
+// A replica that was cut off while a job was forgotten, and registered anew by another, goes by the new record: it runs nothing that was due before, and reports
 // nothing as missed, whatever it had seen of the job, and also if the store has deleted the old record.
 func TestJobIsForgottenWhileAReplicaIsCutOff(t *testing.T) {
 	for name, test := range map[string]struct {
