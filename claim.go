@@ -112,7 +112,7 @@ func (r *Runner) readControls(ctx context.Context, requests []jobRequest, told s
 	for i, req := range requests {
 		var asked control
 		if asked, errs[i] = controlRead(records[i], errs[i]); errs[i] == nil {
-			req.job.asked = asked.under(all)
+			req.job.hear(asked.under(all))
 		}
 	}
 	return errs

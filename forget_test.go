@@ -346,3 +346,120 @@ func TestJobIsForgottenWhileAReplicaIsCutOff(t *testing.T) {
 		}
 	}
 }
+
+// A Runner that runs again after its job was forgotten starts it from the beginning, and begins the manual runs that are asked for, which count from 1 again: also
+// if the store has deleted the record in between, and if another replica has registered the job anew.
+func TestRunnerRunsAJobAgainThatWasForgotten(t *testing.T) {
+	for name, test := range map[string]struct {
+		schedule soloist.Schedule
+		missed   soloist.Missed
+		first    int // runs when it begins anew
+	}{
+		"every hour":               {soloist.Every(time.Hour), soloist.MissedAll, 0},
+		"an hour after it has run": {soloist.Delay(time.Hour), soloist.MissedSkip, 1},
+	} {
+		for _, swept := range []bool{false, true} {
+			for _, registered := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, swept %t, registered %t", name, swept, registered), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+						var r recorder
+						job := soloist.Job{Name: "tick", Schedule: test.schedule, Missed: test.missed, Do: r.do}
+						runner, err := a.NewRunner(job)
+						must(t, err)
+						run := func() (stop func()) {
+							ctx, cancel := context.WithCancel(background)
+							done := make(chan error, 1)
+							go func() { done <- runner.Run(ctx) }()
+							<-runner.Ready()
+							return func() {
+								cancel()
+								must(t, <-done)
+							}
+						}
+						trigger := func() (runs int) {
+							before := len(r.began())
+							must(t, b.Admin().Trigger(background, "tick"))
+							time.Sleep(5 * time.Minute)
+							return len(r.began()) - before
+						}
+						time.Sleep(10 * time.Minute)
+						stop := run()
+						time.Sleep(time.Minute)
+						check(t, "manual runs of the first life", trigger()+trigger(), 2)
+						time.Sleep(55 * time.Minute)
+						stop()
+						time.Sleep(3*time.Hour + 10*time.Minute)
+						must(t, b.Admin().Forget(background, "tick"))
+						if swept {
+							time.Sleep(time.Hour)
+							if n, err := s.Sweep(background, 1000); n == 0 || err != nil {
+								t.Fatal(n, err)
+							}
+						}
+						ran := len(r.began())
+						if registered {
+							start(t, b, job)()
+						}
+						stop = run()
+						defer stop()
+						time.Sleep(time.Minute)
+						check(t, "runs before one was asked for", len(r.began())-ran, test.first)
+						check(t, "manual runs", []int{trigger(), trigger()}, []int{1, 1})
+						time.Sleep(10 * time.Minute)
+						check(t, "runs", len(r.began())-ran, test.first+2)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A replica that was cut off while a job was forgotten, and registered anew by another, begins the manual runs that are asked for since: they count from 1 again.
+func TestManualRunOfAJobThatWasForgottenWhileAReplicaWasCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		schedule soloist.Schedule
+		before   int           // manual runs before the job was forgotten
+		back     time.Duration // how long the replica is back when one is asked for
+	}{
+		"as many as before":      {soloist.Every(24 * time.Hour), 1, time.Minute},
+		"fewer than before":      {soloist.Every(24 * time.Hour), 3, time.Minute},
+		"of a job after a delay": {soloist.Delay(24 * time.Hour), 3, time.Minute},
+		"as soon as it is alive": {soloist.Every(24 * time.Hour), 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+				cs := s.Share()
+				c := soloisttest.NewReplica(t, cs, soloist.Config{Replica: "c"})
+				var r recorder
+				job := soloist.Job{Name: "tick", Schedule: test.schedule, Do: r.do}
+				trigger := func() (runs int) {
+					before := len(r.began())
+					must(t, b.Admin().Trigger(background, "tick"))
+					time.Sleep(time.Minute)
+					return len(r.began()) - before
+				}
+				start(t, c, job)
+				time.Sleep(time.Minute)
+				for range test.before {
+					check(t, "manual runs before", trigger(), 1)
+				}
+				cs.Stall()
+				time.Sleep(time.Hour)
+				must(t, b.Admin().Forget(background, "tick"))
+				start(t, a, job)()
+				cs.Heal()
+				alive := func() bool {
+					for info, err := range b.Admin().Replicas(background) {
+						if err == nil && info.Alive && info.Replica == "c" {
+							return true
+						}
+					}
+					return false
+				}
+				for time.Sleep(test.back); !alive(); time.Sleep(time.Millisecond) {
+				}
+				check(t, "manual runs", trigger(), 1)
+			})
+		})
+	}
+}

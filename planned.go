@@ -230,6 +230,14 @@ func (j *plannedJob) dueNow(when asOf) time.Time {
 	return j.due(when)
 }
 
+// hear takes over what people have asked of the job.
+func (j *plannedJob) hear(asked control) {
+	if asked.Trigger <= j.asked.Trigger && !asked.At.Equal(j.asked.At) { // the job may have been forgotten, and its manual runs count from 1 again: its record tells which was done
+		j.served = 0
+	}
+	j.asked = asked
+}
+
 // triggered reports whether a manual run is to be done.
 func (j *plannedJob) triggered() bool { return j.asked.Trigger > j.served }
 

@@ -37,15 +37,15 @@ func newPlanner(limits groupLimits, newHolder func() string, draw func(time.Dura
 	return &planner{jobs: map[string]*plannedJob{}, news: controlNews{version: unsettled}, limits: limits, newHolder: newHolder, draw: draw, left: left}
 }
 
-// begin starts all over at now: what was heard is forgotten, and all jobs join anew.
+// begin starts all over at now: what was heard and seen is forgotten, for the jobs may have been forgotten meanwhile, and all join anew.
 func (p *planner) begin(now time.Time) {
 	p.fresh, p.news, p.leading, p.unsure = nil, controlNews{version: unsettled}, nil, false
 	for _, j := range p.jobs {
 		if j.phase == idle || j.phase == joining {
 			p.unwake(j)
-			p.fresh = append(p.fresh, j)
-			j.phase = joining
+			*j = plannedJob{jobSpec: j.jobSpec, index: -1, gone: j.gone}
 			j.knownSince(now)
+			p.fresh = append(p.fresh, j)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func (p *planner) heard(news controlNews, now time.Time) {
 func (p *planner) hears(j *plannedJob, now time.Time) {
 	name := j.job.Name
 	if asked := p.news.each[name].under(p.news.all); p.news.each != nil && asked != j.asked {
-		j.asked = asked
+		j.hear(asked)
 		if j.phase == idle {
 			p.lookAgain(j, now)
 		}

@@ -1404,3 +1404,35 @@ func TestLastManualRun(t *testing.T) {
 		t.Errorf("in a history that shows none it is %+v", run)
 	}
 }
+
+// A manual run that is asked for anew with a number that was served is looked for in the record: the job may have been forgotten, and count from 1 again. What else is
+// asked of the job is no reason to look.
+func TestManualRunsThatCountAnew(t *testing.T) {
+	asked := func(number int64, at time.Duration) control {
+		return control{Trigger: number, At: after(at)}
+	}
+	for _, row := range []struct {
+		rule string
+		news []control
+		want bool
+	}{
+		{"one that was served", []control{asked(2, second)}, false},
+		{"its job is paused", []control{{Trigger: 2, At: after(second), Paused: &Pause{}}}, false},
+		{"another of its number", []control{asked(2, minute)}, true},
+		{"one of a lower number", []control{asked(1, minute)}, true},
+		{"nothing is asked any more", []control{{}}, false},
+		{"one that comes after that", []control{{}, asked(1, minute)}, true},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			p, job := known{served: 2}.planner(t)
+			job.asked = asked(2, second)
+			p.joined([]*plannedJob{job}, epoch)
+			for _, asked := range row.news {
+				p.heard(controlNews{each: map[string]control{"tick": asked}}, epoch)
+			}
+			if got := job.triggered(); got != row.want {
+				t.Errorf("it is looked for: %t, want %t", got, row.want)
+			}
+		})
+	}
+}
