@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -72,26 +73,30 @@ func TestRequestsToTheSilentEndAtTheirDeadline(t *testing.T) {
 func TestCancelledRequestsEndAtTheirDeadline(t *testing.T) {
 	s := newStrait(t, shared(t).Addr)
 	silent := open(t, fresh(t, "redis://"+s.listener.Addr().String(), unbounded))
-	take(t, silent, "warm", "h")
-	s.silence()
 	var ctx context.Context
 	var err error
-	for span := 5 * time.Second; ; span *= 2 { // a slow machine needs longer to begin
+	for span, underWay := 5*time.Second, false; !underWay; span *= 2 { // a slow machine needs longer to begin
+		if span > 2*servers.Patience {
+			t.Fatalf("no request gets under way within %v", span/2)
+		}
+		take(t, silent, fmt.Sprint("warm for ", span), "h")
+		s.silence()
 		within, end := context.WithTimeout(background, span)
 		defer end()
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(within)
+		ended := make(chan struct{})
 		go func() {
+			defer close(ended)
 			defer cancel()
 			select {
-			case <-s.lost: // the request is under way
+			case <-s.lost:
+				underWay = within.Err() == nil
 			case <-within.Done():
 			}
 		}()
 		_, err = silent.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
-		if <-ctx.Done(); within.Err() == nil || span > servers.Patience {
-			break
-		}
+		<-ended
 	}
 	if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled request returned %v, want an unknown outcome because of the cancellation", err)
