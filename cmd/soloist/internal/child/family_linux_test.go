@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // What a command leaves behind when it ends by itself is ended.
@@ -153,7 +155,7 @@ func TestDaemonsOfStrangersAreLeftAlone(t *testing.T) {
 func TestProcessOneNamesWhatMayBeOfARun(t *testing.T) {
 	namespace := []string{"unshare", "--pid", "--fork", "--mount-proc"}
 	if result, err := (&Command{Args: slices.Concat(namespace, []string{"true"})}).Run(t.Context()); err != nil || result.Code != 0 {
-		t.Skipf("there is no process 1 to be had here: %+v, %v", result, err)
+		servers.Missing(t, "there is no process 1 to be had here: %+v, %v", result, err)
 	}
 	ours, bare := inTemp(t, "ours"), inTemp(t, "bare")
 	script := sh(daemon+`$1; env -i `+daemon+`$2; until [ -s $1 ] && [ -s $2 ]; do :; done; exit 3`, ours, bare)
