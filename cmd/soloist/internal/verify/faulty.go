@@ -133,6 +133,15 @@ func (l *link) Release(ctx context.Context, releases []store.Release) ([]error, 
 	})
 }
 
+// Sweep is as in store.Sweeper. The network does nothing to it; it is recorded, as a record may be forgotten by it.
+func (l *link) Sweep(ctx context.Context, limit int) (int, error) {
+	sweeper, ok := store.As[store.Sweeper](l.Store)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	return l.net.rec.swept(ctx, sweeper, limit)
+}
+
 func same(err error) error { return err }
 
 // at returns the i-th answer of a batch, or what counts for all of them when the whole call failed.

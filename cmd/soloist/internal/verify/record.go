@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"strings"
@@ -173,9 +174,15 @@ func (r *recorder) processing(name string, el *soloist.Element, since time.Durat
 	r.tell(true, event{Event: proof.Event{Kind: proof.Element, Name: name, Holder: el.Holder(), Token: el.Token(), Attempt: el.Attempt(), At: since}})
 }
 
-// swept records that the store was told to forget what it may, since an instant.
-func (r *recorder) swept(n int, since time.Duration) {
-	r.tell(true, event{Event: proof.Event{Kind: proof.Swept, At: since, Until: fleet.Now()}, Count: n})
+// swept lets a store forget what it may, and records that. What was not answered may still be carried out later.
+func (r *recorder) swept(ctx context.Context, s store.Sweeper, limit int) (int, error) {
+	events := r.begin([]event{{Event: proof.Event{Kind: proof.Swept}}})
+	n, err := s.Sweep(ctx, limit)
+	if events[0].Count = n; err == nil {
+		events[0].Result = proof.Okay
+	}
+	r.end(events)
+	return n, err
 }
 
 // A belief is a replica's that it holds something.

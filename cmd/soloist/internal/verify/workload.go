@@ -235,11 +235,9 @@ func (w *workload) sweep(ctx context.Context, rng *rand.Rand) error {
 	begin := fleet.Now()
 	bound, cancel := context.WithTimeout(ctx, w.ttl)
 	defer cancel()
-	n, err := w.sweeper.Sweep(bound, 1+rng.IntN(1000))
-	if err != nil && ctx.Err() == nil {
+	if _, err := w.rec.swept(bound, w.sweeper, 1+rng.IntN(1000)); err != nil && ctx.Err() == nil {
 		w.rec.troubled(err)
 	}
-	w.rec.swept(n, begin)
 	w.rest(ctx, fleet.Now()-begin)
 	return nil // it pauses anyway
 }
