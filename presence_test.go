@@ -112,8 +112,8 @@ func TestManyRecordsAreOverwritten(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprintf("lock/%05d", i)
 		}
-		if err := c.overwrite(t.Context(), names, c.newHolder, func(i int) (store.Release, bool) {
-			return store.Release{State: []byte(names[i]), Retain: Forever}, true
+		if err := c.overwrite(t.Context(), names, c.newHolder, func(i int) store.Release {
+			return store.Release{State: []byte(names[i]), Retain: Forever}
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -195,11 +195,11 @@ func (p *presence) write(ctx context.Context) error {
 	state.Host, _ = os.Hostname()
 	states := pages(definitions)
 	state.Digest = digestOf(states)
-	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), p.sameHolder, func(i int) (store.Release, bool) {
+	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), p.sameHolder, func(i int) store.Release {
 		if i < len(states) {
-			return store.Release{State: states[i], Retain: Forever}, true
+			return store.Release{State: states[i], Retain: Forever}
 		}
-		return store.Release{State: []byte{}}, true
+		return store.Release{State: []byte{}}
 	}); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (p *presence) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
 	defer cancel()
 	err := p.lease.release(store.Release{State: []byte{}})
-	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) (store.Release, bool) { return store.Release{State: []byte{}}, true }); err == nil {
+	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) store.Release { return store.Release{State: []byte{}} }); err == nil {
 		err = pages
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
@@ -272,9 +272,10 @@ func (c *core) pageNames(id string, n int) []string {
 
 func (p *presence) sameHolder() string { return p.holder }
 
-// overwrite acquires records and releases them with the result of with, if with reports that they should be written. It
-// skips records that another holder has. holder returns the holder of each claim.
-func (c *core) overwrite(ctx context.Context, names []string, holder func() string, with func(int) (store.Release, bool)) error {
+// overwrite acquires records and releases them with the result of with. It skips records that another holder has. holder
+// returns the holder of each claim. Each release raises the mark: if an earlier claim of the same holder is given back
+// meanwhile, and that ends the lease, the record has a lower mark, and the release is lost. It would count as a repetition.
+func (c *core) overwrite(ctx context.Context, names []string, holder func() string, with func(int) store.Release) error {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
 		claims[i] = store.Claim{Name: name, Holder: holder(), TTL: controlTTL}
@@ -292,11 +293,8 @@ func (c *core) overwrite(ctx context.Context, names []string, holder func() stri
 				errs = append(errs, out.Err)
 				continue
 			}
-			rel, ok := with(start + i)
-			if !ok {
-				rel = c.releaseOfGrant(some[i], out.Grant, time.Time{})
-			}
-			rel.Name, rel.Holder, rel.Token = some[i].Name, some[i].Holder, out.Grant.Token
+			rel := with(start + i)
+			rel.Name, rel.Holder, rel.Token, rel.Mark = some[i].Name, some[i].Holder, out.Grant.Token, out.Grant.Mark+1
 			releases = append(releases, rel)
 		}
 		if len(releases) > 0 {
@@ -430,7 +428,7 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 	if len(releases) == 0 {
 		return errors.Join(errs...)
 	}
-	errs = append(errs, c.overwrite(ctx, pages, c.newHolder, func(int) (store.Release, bool) { return store.Release{State: []byte{}}, true }))
+	errs = append(errs, c.overwrite(ctx, pages, c.newHolder, func(int) store.Release { return store.Release{State: []byte{}} }))
 	return errors.Join(append(errs, c.releaseBatch(releases)...)...)
 }
 

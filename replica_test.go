@@ -173,6 +173,42 @@ func TestReplicaIsNotInItsOwnWay(t *testing.T) {
 	})
 }
 
+// A slow store does not carry out the first two claims of a replica's pages, which get no reply, and takes its time to reply to the third.
+type slow struct {
+	*soloisttest.Store
+	claims atomic.Int32
+}
+
+func (s *slow) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if !strings.HasPrefix(claims[0].Name, "replica-jobs/") || claims[0].Mark != 0 {
+		return s.Store.Acquire(ctx, claims)
+	}
+	n := s.claims.Add(1)
+	if n <= 2 {
+		return slices.Repeat([]store.Outcome{{Err: errNoReply}}, len(claims)), nil
+	}
+	outs, err := s.Store.Acquire(ctx, claims)
+	if n == 3 {
+		time.Sleep(300 * time.Millisecond)
+	}
+	return outs, err
+}
+
+// A replica does not take its list of jobs for written when what it does to give back an earlier claim has ended the lease with which it would have written it.
+func TestReplicaDoesNotGiveBackItsPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{Store: soloisttest.NewStore()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		r := runs(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		<-r.Ready()
+		if n := s.claims.Load(); n < 3 {
+			t.Errorf("it was ready after %d claims", n)
+		}
+		wantIs(t, "triggering", c.Admin().Trigger(background, "tick"), nil)
+		wantIs(t, "forgetting a job that a replica has", c.Admin().Forget(background, "tick"), soloist.ErrInUse)
+	})
+}
+
 // A mute store carries out what the first holder of a replica's record asks, and does not say so when it extends.
 type mute struct {
 	*soloisttest.Store
