@@ -46,7 +46,7 @@ func (c *call) events() (any, error) {
 	if there {
 		defer c.server.watch.leave(r)
 	}
-	c.w.Header().Set("Content-Type", eventStream)
+	c.streams(eventStream)
 	if !there || !c.stillKnown() { // the client or its token has gone, or the server is closing
 		c.send(endEvent("closing"))
 		return nil, nil

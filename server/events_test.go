@@ -34,6 +34,14 @@ type feed struct {
 	beats int
 }
 
+// mustStream fails the test unless a response is a stream of a kind, which no proxy is to keep.
+func mustStream(t *testing.T, response *http.Response, kind string) {
+	t.Helper()
+	if got, buffering := response.Header.Get("Content-Type"), response.Header.Get("X-Accel-Buffering"); response.StatusCode != http.StatusOK || got != kind || buffering != "no" {
+		t.Fatalf("%s, Content-Type %q, X-Accel-Buffering %q", response.Status, got, buffering)
+	}
+}
+
 // listen connects to the events; with the ID of an event, to those after it.
 func (s *service) listen(after string) *feed {
 	s.t.Helper()
@@ -46,9 +54,7 @@ func (s *service) listen(after string) *feed {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { response.Body.Close() })
-	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != eventStream {
-		s.t.Fatalf("%d %s", response.StatusCode, kind)
-	}
+	mustStream(s.t, response, eventStream)
 	f := readFeed(s.t, response.Body)
 	f.close = func() { response.Body.Close() }
 	if f.first = f.next(); f.first.Event != "store" {

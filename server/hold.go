@@ -51,7 +51,7 @@ func (c *call) hold(p primitive) error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Content-Type", jsonLines)
+	c.streams(jsonLines)
 	if c.keep(ctx, t.client(c.server.client).Detached(), t, opts.TTL, end) {
 		c.giveBack(t)
 	}

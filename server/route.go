@@ -113,7 +113,7 @@ func (c *call) do(r *route) (any, error) {
 		}
 	}
 	if r.stream != "" && c.Method == http.MethodHead { // of a body that does not end nothing is told; it would keep its place until the client goes
-		c.w.Header().Set("Content-Type", r.stream)
+		c.streams(r.stream)
 		return nil, nil
 	}
 	// Waiting takes longer than reading may.
@@ -122,6 +122,13 @@ func (c *call) do(r *route) (any, error) {
 		defer c.within(storeWithin)()
 	}
 	return r.do(c)
+}
+
+// streams sets the headers of a response that does not end. A proxy must pass each line on as it comes: nginx keeps lines until it has
+// 4 or 8 KiB of them, unless X-Accel-Buffering is no (https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering).
+func (c *call) streams(kind string) {
+	c.w.Header().Set("Content-Type", kind)
+	c.w.Header().Set("X-Accel-Buffering", "no")
 }
 
 // storeWithin bounds how long a request waits for the store that reads a list, or is an action. Long lists of stores that are read from the beginning take long.

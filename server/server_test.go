@@ -566,9 +566,7 @@ func (s *service) hold(ctx context.Context, path string, body any) func() HoldEv
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = r.Body.Close() })
-	if r.StatusCode != http.StatusOK {
-		s.t.Fatal(r.Status)
-	}
+	mustStream(s.t, r, jsonLines)
 	return lines(s.t, r.Body)
 }
 

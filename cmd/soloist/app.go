@@ -49,10 +49,6 @@ type app struct {
 	flags *pflag.FlagSet // those of every subcommand
 	found source         // once it has been looked for
 
-	// Those of the subcommands that go on for long.
-	logFormat string
-	logLevel  string
-
 	messages *child.Funnel // for stderr, once there is something to say
 }
 

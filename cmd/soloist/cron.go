@@ -26,6 +26,7 @@ import (
 // A cronRun is one invocation of soloist cron.
 type cronRun struct {
 	*app
+	logs
 	path     string
 	dialect  crontab.Dialect
 	noOutput bool // the history does not keep what commands write
@@ -108,7 +109,7 @@ output is passed on line by line behind the job's name and the scheduled time.`,
 	flags.BoolVar(&r.form.split, "split-logs", false, "pass on the standard error of commands to standard error, not to standard output")
 	r.probes.flag(c)
 	r.notices.flag(c)
-	a.logFlags(c, "info")
+	r.logFlags(c, "info")
 	a.passFlag(c)
 	a.outputFlag(c)
 	return c

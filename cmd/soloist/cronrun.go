@@ -25,7 +25,7 @@ func (r *cronRun) run() error {
 	if err != nil {
 		return err
 	}
-	if r.log, err = r.logger("job"); err != nil {
+	if r.log, err = r.logger(r.stderr(), "job"); err != nil {
 		return err
 	}
 	for _, w := range file.Warnings {

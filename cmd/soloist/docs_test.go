@@ -51,3 +51,23 @@ func TestPagesAndFlagsAgree(t *testing.T) {
 		}
 	}
 }
+
+// What --help shows as the default of a flag is its value, also after the flags of all other subcommands were made.
+func TestDefaultsAreThoseOfHelp(t *testing.T) {
+	flags := 0
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if flags++; f.Value.String() != f.DefValue {
+				t.Errorf("--%s of %s is %q if it is not given, and its help shows %q", f.Name, c.CommandPath(), f.Value, f.DefValue)
+			}
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit((&app{}).root())
+	if flags < 100 {
+		t.Errorf("only %d flags were looked at", flags)
+	}
+}

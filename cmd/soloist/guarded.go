@@ -25,6 +25,7 @@ import (
 // A guarded command is one that runs under a lease: the flags and the running that lock, once, sem and lead share.
 type guarded struct {
 	*app
+	logs
 	wait waiting
 	graceFlag
 	atLeast  time.Duration
@@ -158,7 +159,7 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	g.adopt()
 	g.signals = make(chan os.Signal, 16)
 	signal.Notify(g.signals, child.Forwarded()...)
-	log, err := g.logger("name")
+	log, err := g.logger(g.stderr(), "name")
 	if err != nil {
 		return err
 	}

@@ -202,8 +202,8 @@ func TestTextForPeopleIsWrittenInOnePlace(t *testing.T) {
 func TestLogLinesArePlain(t *testing.T) {
 	for _, format := range []string{logText, logJSON} {
 		var errs bytes.Buffer
-		a := &app{errs: &errs, logFormat: format, logLevel: "info"}
-		log, err := a.logger("job")
+		a := &app{errs: &errs}
+		log, err := (&logs{format, "info"}).logger(a.stderr(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}

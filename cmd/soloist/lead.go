@@ -42,7 +42,7 @@ func (g *guarded) lead(name string, pages *probes) error {
 	g.adopt()
 	g.signals = make(chan os.Signal, 16)
 	signal.Notify(g.signals, child.Forwarded()...)
-	log, err := g.logger("name")
+	log, err := g.logger(g.stderr(), "name")
 	if err != nil {
 		return err
 	}

@@ -17,15 +17,17 @@ const (
 	logJSON = "json"
 )
 
-// logFlags lets a subcommand log for people or for programs.
-func (a *app) logFlags(c *cobra.Command, level string) {
-	c.Flags().StringVar(&a.logFormat, "log-format", logText, "messages as text or json, one a line")
-	c.Flags().StringVar(&a.logLevel, "log-level", level, "least level of messages: debug, info, warn or error")
+// A logs is how a subcommand logs, for people or for programs. Each subcommand has its own, since their defaults differ.
+type logs struct{ logFormat, logLevel string }
+
+func (l *logs) logFlags(c *cobra.Command, level string) {
+	c.Flags().StringVar(&l.logFormat, "log-format", logText, "messages as text or json, one a line")
+	c.Flags().StringVar(&l.logLevel, "log-level", level, "least level of messages: debug, info, warn or error")
 }
 
-// logger returns the logger of a subcommand that has logFlags. nameKey is what the names of the leases that it takes
-// are, in its messages: a message of the client calls them "name", for it does not know.
-func (a *app) logger(nameKey string) (*slog.Logger, error) {
+// logger returns the logger of the subcommand, which writes to a writer. nameKey is what the names of the leases that it
+// takes are, in its messages: a message of the client calls them "name", for it does not know.
+func (l *logs) logger(to io.Writer, nameKey string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
 		if attr.Key == "name" {
 			attr.Key = nameKey
@@ -33,17 +35,17 @@ func (a *app) logger(nameKey string) (*slog.Logger, error) {
 		return shownAttr(attr)
 	}}
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil || strings.ContainsAny(a.logLevel, "+-") {
-		return nil, usage("--log-level %q: give debug, info, warn or error", a.logLevel)
+	if err := level.UnmarshalText([]byte(l.logLevel)); err != nil || strings.ContainsAny(l.logLevel, "+-") {
+		return nil, usage("--log-level %q: give debug, info, warn or error", l.logLevel)
 	}
 	options.Level = level
-	switch a.logFormat {
+	switch l.logFormat {
 	case logText:
-		return slog.New(slog.NewTextHandler(a.stderr(), options)), nil
+		return slog.New(slog.NewTextHandler(to, options)), nil
 	case logJSON:
-		return slog.New(slog.NewJSONHandler(plainJSONWriter{a.stderr()}, options)), nil
+		return slog.New(slog.NewJSONHandler(plainJSONWriter{to}, options)), nil
 	}
-	return nil, usage("--log-format %q: give text or json", a.logFormat)
+	return nil, usage("--log-format %q: give text or json", l.logFormat)
 }
 
 // A plainJSONWriter escapes in lines of JSON what plainJSON does. Text is escaped by slog's own handler.

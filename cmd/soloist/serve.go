@@ -25,6 +25,7 @@ import (
 // A serveRun is one invocation of soloist serve.
 type serveRun struct {
 	*app
+	logs
 	probes      probes
 	tokens      string // the path of the file of tokens
 	cert, key   string // the paths of the files of TLS
@@ -74,7 +75,7 @@ HUP reads the files of --tokens, --tls-cert and --tls-key again. TERM and INT en
 		"how many requests can wait for leases, or hold them, at the same time, and how many can receive events; of several tokens none gets more than it leaves free")
 	flags.DurationVar(&r.drain, "drain", 10*time.Second, "how long requests may go on after TERM or INT")
 	r.notices.flag(c)
-	a.logFlags(c, "info")
+	r.logFlags(c, "info")
 	c.AddCommand(a.tokenCommand())
 	return c
 }
@@ -192,7 +193,7 @@ func (r *serveRun) readTokens() (*server.Tokens, error) {
 
 // run serves until a signal ends it.
 func (r *serveRun) run() error {
-	log, err := r.logger("name")
+	log, err := r.logger(r.stderr(), "name")
 	if err != nil {
 		return err
 	}

@@ -93,17 +93,20 @@ func migrate(ctx context.Context, client *soloist.Client, versions ...string) er
 // oneAtATime refuses a request while another one of the same user is under way, on any replica.
 func oneAtATime(client *soloist.Client, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		responded := false
 		err := client.Do(r.Context(), "user/"+r.PathValue("user"), func(ctx context.Context, _ *soloist.Lease) error {
+			responded = true
 			next(w, r.WithContext(ctx)) // ends with the request and with the lock
 			return nil
 		})
 		switch {
+		case err == nil:
+		case responded: // perhaps beside another request, if the lease was lost; or the lock may stay taken for a while
+			log.Print(err)
 		case errors.Is(err, soloist.ErrHeld):
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "another request of this user is under way", http.StatusConflict)
-		case errors.Is(err, soloist.ErrLost): // next ran and has responded, perhaps beside another request
-			log.Print(err)
-		case err != nil:
+		default:
 			log.Print(err)
 			http.Error(w, "the store of locks does not respond", http.StatusServiceUnavailable)
 		}

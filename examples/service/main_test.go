@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -48,6 +49,22 @@ func TestOneRequestOfAUserAtATime(t *testing.T) {
 		s.Break(nil)
 		if got := post(here, "ann"); got != http.StatusServiceUnavailable {
 			t.Errorf("without the store: %d", got)
+		}
+	})
+}
+
+// A request that was served is told nothing else if the lock cannot be released.
+func TestServedRequestHasOneAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		handler := oneAtATime(soloisttest.NewReplica(t, s, soloist.Config{}), func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintln(w, "ordered")
+			s.Break(nil)
+		})
+		w := httptest.NewRecorder()
+		handler(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/users/ann/orders", nil))
+		if body := w.Body.String(); w.Code != http.StatusOK || body != "ordered\n" {
+			t.Errorf("%d %q", w.Code, body)
 		}
 	})
 }
