@@ -67,7 +67,7 @@ type target struct {
 	missed   chan Notice
 
 	mu      sync.Mutex
-	waiting []Notice             // of the leader, for the receiver; none has the ID of another one
+	waiting []Notice             // for the receiver and this process to lead; none has the ID of another one
 	queued  map[string]bool      // their IDs
 	settled map[string]time.Time // the IDs of notices that need no more, and when that was seen
 }
@@ -86,7 +86,7 @@ func begin(targets []Target, opts Options, senderOf func(Target) (sender, error)
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		n.targets = append(n.targets, &target{
-			Target: t, Options: opts, sender: s, log: opts.Logger.With("target", t.Name), missed: make(chan Notice, maxQueue), settled: map[string]time.Time{},
+			Target: t, Options: opts, sender: s, log: opts.Logger.With("target", t.Name), missed: make(chan Notice, maxQueue), queued: map[string]bool{}, settled: map[string]time.Time{},
 			elements: opts.Client.Elements(prefix+t.Name, soloist.ElementsOptions{Retain: retain, Retry: soloist.Retry{Attempts: 2}}),
 		})
 	}
@@ -161,10 +161,9 @@ func readSecret(path string) ([]byte, error) {
 }
 
 // lead looks at the jobs while this process leads the target. The receiver can be slow, and the records of jobs forget: one goroutine reads them, and
-// another one sends.
+// another one sends. What waits when another process leads is kept: no other one may know of it. The store tells what that one has sent.
 func (t *target) lead(ctx context.Context) {
 	err := t.Client.Lead(ctx, prefix+t.Name, func(ctx context.Context, _ *soloist.Lease) error {
-		t.waiting, t.queued = nil, map[string]bool{} // another process may have led since
 		looked := make(chan struct{}, 1)
 		var sending sync.WaitGroup
 		sending.Go(func() { t.send(ctx, looked) })
@@ -183,6 +182,9 @@ func (t *target) lead(ctx context.Context) {
 	})
 	if err != nil {
 		t.log.Error("no notices are sent any more", "err", err)
+	}
+	if left := len(t.waiting); left > 0 {
+		t.log.Warn("notices are not sent: the process ends. Another one sends what the records of the jobs still have", "notices", left)
 	}
 }
 
@@ -213,10 +215,7 @@ func (t *target) send(ctx context.Context, looked <-chan struct{}) {
 				return
 			}
 			late := time.Since(n.At) > lookback
-			if late {
-				t.tooLate(n)
-			}
-			if late || t.deliver(ctx, n) {
+			if late && t.drop(ctx, n) || !late && t.deliver(ctx, n) {
 				t.unqueue(n, !late)
 			}
 		}
@@ -232,6 +231,21 @@ func (t *target) unqueue(n Notice, settled bool) {
 	if settled {
 		t.settled[n.ID] = time.Now()
 	}
+}
+
+// drop logs that a notice is not sent, unless another process has settled that, or is doing so. It reports whether ctx had not ended.
+func (t *target) drop(ctx context.Context, n Notice) bool {
+	element, err := t.elements.Claim(ctx, n.ID)
+	if err == nil {
+		err = element.Release()
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if !errors.Is(err, soloist.ErrDone) && !errors.Is(err, soloist.ErrFailed) && !errors.Is(err, soloist.ErrHeld) {
+		t.tooLate(n)
+	}
+	return true
 }
 
 func (t *target) tooLate(n Notice) {

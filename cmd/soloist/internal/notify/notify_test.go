@@ -429,8 +429,12 @@ func (l *logged) String() string {
 // beginLogged starts a notifier on a store, with one attempt at each notice, that logs to the end of the test.
 func beginLogged(t *testing.T, s store.Store, to sender, on ...Kind) (*Notifier, *logged) {
 	t.Helper()
+	return beginTarget(t, s, to, Target{Name: "pager", On: on, Timeout: time.Second, Attempts: 1, Every: time.Hour})
+}
+
+func beginTarget(t *testing.T, s store.Store, to sender, target Target) (*Notifier, *logged) {
+	t.Helper()
 	log := &logged{}
-	target := Target{Name: "pager", On: on, Timeout: time.Second, Attempts: 1, Every: time.Hour}
 	opts := Options{Client: soloisttest.NewReplica(t, s, soloist.Config{}), Logger: slog.New(slog.NewTextHandler(log, nil))}
 	n, err := begin([]Target{target}, opts, func(Target) (sender, error) { return to, nil })
 	if err != nil {
@@ -674,21 +678,12 @@ func TestNoticesWaitForASlowReceiver(t *testing.T) {
 		t.Run(away.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, to, back := soloisttest.NewStore(), &receiver{}, time.Now().Add(away)
-				target := Target{Name: "pager", On: []Kind{Failed}, Timeout: 5 * time.Minute, Attempts: 20, Every: time.Minute}
-				log := &logged{}
-				client := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
-				n, err := begin([]Target{target}, Options{Client: client, Logger: slog.New(slog.NewTextHandler(log, nil))}, func(Target) (sender, error) {
-					return senderFunc(func(ctx context.Context, n Notice, body []byte) error {
-						if !sleep(ctx, time.Until(back)) {
-							return ctx.Err()
-						}
-						return to.send(ctx, n, body)
-					}), nil
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer n.Close()
+				n, log := beginPatient(t, s.Share(), senderFunc(func(ctx context.Context, n Notice, body []byte) error {
+					if !sleep(ctx, time.Until(back)) {
+						return ctx.Err()
+					}
+					return to.send(ctx, n, body)
+				}))
 				failJob(t, s, "first")
 				time.Sleep(time.Minute)
 				c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
@@ -710,6 +705,7 @@ func TestNoticesWaitForASlowReceiver(t *testing.T) {
 				if err != nil || slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeFailed }) {
 					t.Fatalf("its record has the run that failed: %+v, %v", info.Runs, err)
 				}
+				releaseLeader(t, c) // this process leads again
 				time.Sleep(time.Until(back) + time.Minute)
 				n.Close()
 				told := []string{}
@@ -725,6 +721,68 @@ func TestNoticesWaitForASlowReceiver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// beginPatient is beginLogged with a target that is tried for long.
+func beginPatient(t *testing.T, s store.Store, to sender) (*Notifier, *logged) {
+	t.Helper()
+	return beginTarget(t, s, to, Target{Name: "pager", On: []Kind{Failed}, Timeout: 5 * time.Minute, Attempts: 20, Every: time.Minute})
+}
+
+// releaseLeader ends the leadership of the one target by force.
+func releaseLeader(t *testing.T, c *soloist.Client) {
+	t.Helper()
+	for leader, err := range c.Admin().Leaders(background) {
+		if err == nil {
+			err = c.Admin().Release(background, leader, "a test")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What waits in a process that leads no more is told by the next leader. When the first one leads again, it neither tells it nor says that it is dropped.
+func TestWaitingNoticesAreToldByTheNextLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		_, log := beginPatient(t, s.Share(), senderFunc(func(ctx context.Context, _ Notice, _ []byte) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		failJob(t, s, "first")
+		time.Sleep(time.Minute)
+		other, _ := beginPatient(t, s.Share(), to)
+		time.Sleep(time.Minute)
+		releaseLeader(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}))
+		time.Sleep(lookback + time.Minute)
+		if to.count() != 1 {
+			t.Fatalf("the next leader told %d notices", to.count())
+		}
+		other.Close()
+		time.Sleep(5 * time.Minute)
+		if to.count() != 1 || strings.Contains(log.String(), "is dropped") {
+			t.Errorf("%d notices: %s", to.count(), log)
+		}
+	})
+}
+
+// A process that ends with notices that wait for their receiver says so.
+func TestWaitingNoticesWhenTheProcessEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		n, log := beginPatient(t, s.Share(), senderFunc(func(ctx context.Context, _ Notice, _ []byte) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		failJob(t, s, "first")
+		failJob(t, s, "second")
+		time.Sleep(time.Minute)
+		n.Close()
+		if !strings.Contains(log.String(), "notices=2") {
+			t.Errorf("the log does not say that two notices were not sent: %s", log)
+		}
+	})
 }
 
 type senderFunc func(ctx context.Context, n Notice, body []byte) error
