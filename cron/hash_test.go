@@ -23,6 +23,7 @@ func TestHash(t *testing.T) {
 		{"months and weekdays", "0 0 * H H", "report", "at 00:00 on Friday in January (UTC)"},
 		{"numbers of Quartz do not change the weekday", "WEEKDAYS=quartz 0 0 * H H", "report", "at 00:00 on Friday in January (UTC)"},
 		{"small letters", "h h * * *", "report", "at 19:56 every day (UTC)"},
+		{"small letters in a list", "0,h(30-59) 3 * * *", "report", "at 03:00 and 03:56 every day (UTC)"},
 		{"an offset", "@every 1h offset H", "report", "every hour, counted from 957 seconds after 1970-01-01T00:00:00Z"},
 		{"an offset of less than a second", "@every 300ms offset H", "report", "every 300ms, counted from 140ms after 1970-01-01T00:00:00Z"},
 		{"the rules of daylight saving stay", "TZ=Europe/Berlin H/30 2 * * *", "report", "at 02:26 and 02:56 every day, whenever the clocks show it (Europe/Berlin)"},
