@@ -645,6 +645,34 @@ func TestMissedTimes(t *testing.T) {
 	})
 }
 
+// Missed times are told to each target that asks for them, whichever others there are before it.
+func TestMissedTimesOfSeveralTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		to := map[string]*receiver{"deaf": {}, "pager": {}, "mail": {}}
+		var targets []Target
+		for _, name := range []string{"deaf", "pager", "mail"} {
+			target := Target{Name: name, On: []Kind{Failed, Missed}, Timeout: time.Second, Attempts: 1, Every: time.Minute}
+			if name == "deaf" {
+				target.On = []Kind{Failed}
+			}
+			targets = append(targets, target)
+		}
+		n, err := begin(targets, Options{Client: client, Logger: slog.New(slog.DiscardHandler)}, func(t Target) (sender, error) { return to[t.Name], nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		n.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: "import"}, Missed: 7})
+		time.Sleep(time.Minute)
+		for name, want := range map[string]string{"deaf": "[]", "pager": "[missed]", "mail": "[missed]"} {
+			if got := to[name].kinds(); got != want {
+				t.Errorf("%s was told %s, want %s", name, got, want)
+			}
+		}
+	})
+}
+
 // A slow receiver holds up neither the program nor another target.
 func TestSlowReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -781,6 +809,37 @@ func TestWaitingNoticesWhenTheProcessEnds(t *testing.T) {
 		n.Close()
 		if !strings.Contains(log.String(), "notices=2") {
 			t.Errorf("the log does not say that two notices were not sent: %s", log)
+		}
+	})
+}
+
+// A job that is overdue while a receiver does not answer for more than an hour is still told as overdue when it answers again: the notice of before is dropped, and the next
+// look makes another one.
+func TestStillOverdueWhenTheReceiverComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to, back := soloisttest.NewStore(), &receiver{}, time.Now().Add(lookback+30*time.Minute)
+		notifier(t, s, senderFunc(func(ctx context.Context, n Notice, body []byte) error {
+			if !sleep(ctx, time.Until(back)) {
+				return ctx.Err()
+			}
+			return to.send(ctx, n, body)
+		}), func(target *Target) {
+			target.On, target.Timeout, target.Attempts = []Kind{Failed, Overdue}, 5*time.Minute, 20
+		})
+		failJob(t, s, "first")
+		time.Sleep(time.Minute) // it is being sent
+		c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		ctx, stop := context.WithCancel(background)
+		if err := c.Run(ctx, soloist.Job{Name: "second", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { stop(); return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(back) - time.Second)
+		if to.count() != 0 {
+			t.Fatalf("sent: %+v", to.got)
+		}
+		time.Sleep(time.Minute)
+		if to.kinds() != "[failed overdue]" {
+			t.Errorf("told %s, want a failure and a job that is overdue", to.kinds())
 		}
 	})
 }
