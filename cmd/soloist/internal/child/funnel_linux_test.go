@@ -83,23 +83,29 @@ func TestFunnelWithASlowReader(t *testing.T) {
 	})
 }
 
-// A writer that fails is asked again at the next line.
+// A writer that fails is asked again at the next line. That lines begin to be lost is told each time that it begins anew.
 func TestFunnelWhoseWriterFails(t *testing.T) {
-	var out bytes.Buffer
-	fail := true
-	f := NewFunnel(writerFunc(func(p []byte) (int, error) {
-		if fail = !fail; !fail {
-			return 0, syscall.ENOSPC
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		fail := true
+		told := make(chan error, 8)
+		f := NewFunnel(writerFunc(func(p []byte) (int, error) {
+			if fail = !fail; !fail {
+				return 0, syscall.ENOSPC
+			}
+			return out.Write(p)
+		}), func(err error) { told <- err })
+		for i := range 6 {
+			_, _ = fmt.Fprintln(f, i)
 		}
-		return out.Write(p)
-	}), nil)
-	for i := range 6 {
-		_, _ = fmt.Fprintln(f, i)
-	}
-	var lost *LostError
-	if err := f.Close(patience); !errors.As(err, &lost) || lost.Lines != 3 || !errors.Is(err, syscall.ENOSPC) || out.String() != "1\n3\n5\n" {
-		t.Errorf("%v, wrote %q", err, out.String())
-	}
+		var lost *LostError
+		if err := f.Close(patience); !errors.As(err, &lost) || lost.Lines != 3 || !errors.Is(err, syscall.ENOSPC) || out.String() != "1\n3\n5\n" {
+			t.Errorf("%v, wrote %q", err, out.String())
+		}
+		if synctest.Wait(); len(told) != 3 {
+			t.Errorf("told %d times that lines begin to be lost, want 3", len(told))
+		}
+	})
 }
 
 // The end has a bound also with a reader that is slow forever.

@@ -22,14 +22,17 @@ func TestLines(t *testing.T) {
 		writes []string
 		want   []string
 	}{
-		"pieces":        {[]string{"a", "b\nc", "\n", "\nd"}, []string{"ab\n", "c\n", "\n", "d\n"}},
-		"unfinished":    {[]string{"a"}, []string{"a\n"}},
-		"nothing":       {nil, nil},
-		"longest":       {[]string{long + "\n"}, []string{long + "\n"}},
-		"too long":      {[]string{long + "y\n"}, []string{long + "\n", "y\n"}},
-		"twice as long": {[]string{long[1:], "x" + long + "z"}, []string{long + "\n", long + "\n", "z\n"}},
-		"whole runes":   {[]string{cut + "\n"}, []string{long[1:] + "\n", "é\n"}},
-		"binary":        {[]string{"\x00\xff\n"}, []string{"\x00\xff\n"}},
+		"pieces":             {[]string{"a", "b\nc", "\n", "\nd"}, []string{"ab\n", "c\n", "\n", "d\n"}},
+		"unfinished":         {[]string{"a"}, []string{"a\n"}},
+		"nothing":            {nil, nil},
+		"longest":            {[]string{long + "\n"}, []string{long + "\n"}},
+		"too long":           {[]string{long + "y\n"}, []string{long + "\n", "y\n"}},
+		"twice as long":      {[]string{long[1:], "x" + long + "z"}, []string{long + "\n", long + "\n", "z\n"}},
+		"whole runes":        {[]string{cut + "\n"}, []string{long[1:] + "\n", "é\n"}},
+		"one byte of a rune": {[]string{long[1:] + "😀\n"}, []string{long[1:] + "\n", "😀\n"}},
+		"three bytes of one": {[]string{long[3:] + "😀\n"}, []string{long[3:] + "\n", "😀\n"}},
+		"all bytes of one":   {[]string{long[4:] + "😀y\n"}, []string{long[4:] + "😀\n", "y\n"}},
+		"binary":             {[]string{"\x00\xff\n"}, []string{"\x00\xff\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c calls

@@ -329,8 +329,12 @@ func TestSignalsAreForwarded(t *testing.T) {
 			})
 			waitFor(t, "ready", r.out.has("ready"))
 			signals <- sig
-			if result := r.wait(t); result.Code != 9 || result.Stopped || !slices.Equal(result.Passed, []os.Signal{sig}) || strings.Count(r.out.String(), "got") != 1 {
+			result := r.wait(t)
+			if result.Code != 9 || result.Stopped || !slices.Equal(result.Passed, []os.Signal{sig}) || strings.Count(r.out.String(), "got") != 1 {
 				t.Errorf("%+v, %v, %q", result, r.err, r.out.String())
+			}
+			if told := sig == syscall.SIGTERM || sig == syscall.SIGINT; result.Told != told {
+				t.Errorf("told to end: %v, want %v", result.Told, told)
 			}
 		})
 	}
