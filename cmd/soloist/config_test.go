@@ -143,6 +143,21 @@ func TestFlagsPrecedeTheConfig(t *testing.T) {
 	}
 }
 
+// What the command line says of waiting takes the place of what the file says of it by another flag.
+func TestWaitOfTheCommandLinePrecedesNonblockOfTheFile(t *testing.T) {
+	for _, test := range []struct{ file, flag, wait, nonblock string }{
+		{"lock: {nonblock: true}\n", "--wait=7s", "7s", "false"},
+		{"lock: {wait: 7s}\n", "--nonblock", "0s", "true"},
+		{"lock: {nonblock: true}\n", "--ttl=7s", "0s", "true"},
+	} {
+		_, c := configured(t, nil, "lock", "--config", writeConfig(t, test.file), test.flag)
+		wait, nonblock := c.Flags().Lookup("wait").Value.String(), c.Flags().Lookup("nonblock").Value.String()
+		if wait != test.wait || nonblock != test.nonblock {
+			t.Errorf("%s beside %q: wait %s and nonblock %s, want %s and %s", test.flag, test.file, wait, nonblock, test.wait, test.nonblock)
+		}
+	}
+}
+
 // The command line precedes the environment, which precedes the file, which precedes the default.
 func TestPrecedenceOfTheStore(t *testing.T) {
 	dir := t.TempDir()

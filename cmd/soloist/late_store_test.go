@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -102,6 +103,116 @@ func forward(listener net.Listener, to string) {
 			_, _ = io.Copy(from, server)
 		}()
 	}
+}
+
+// --store-wait is for the start alone: a file that is read again while the store is away waits for the store, however long that takes.
+func TestReloadWhileTheStoreIsAway(t *testing.T) {
+	server := servers.Redis(t, "--databases", "1")
+	way := newDoor(t, server.Addr)
+	dir := memoryDir(t)
+	path, err := exec.LookPath("soloist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(job string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "crontab"), []byte("# name: tick\n* * * * * * * touch "+job+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	messages, err := os.Create(filepath.Join(dir, "messages"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer messages.Close()
+	said := func() string { text, _ := os.ReadFile(messages.Name()); return string(text) }
+	cmd := exec.Command(path, "cron", "--store-wait", "0", "crontab")
+	cmd.Dir, cmd.Stderr = dir, messages
+	cmd.Env = append(os.Environ(), "SOLOIST_STORE=redis://"+way.Addr().String())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	goesOn := func(what string, met func() bool) {
+		t.Helper()
+		until(t, what, func() bool { return met() || len(ended) > 0 })
+		if len(ended) > 0 {
+			t.Fatalf("cron has ended: %v\n%s", <-ended, said())
+		}
+	}
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+	}
+	goesOn("the job has run", there("first"))
+	way.shut()
+	write("second")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	goesOn("cron waits", func() bool { return strings.Contains(said(), "waiting for the store") })
+	way.open()
+	goesOn("the job has run as it is now", there("second"))
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("cron: %v\n%s", err, said())
+	}
+}
+
+// A door leads to a server, and can be shut: connections are broken then, and new ones closed.
+type door struct {
+	net.Listener
+	mu     sync.Mutex
+	closed bool
+	broken chan struct{} // closed when it is shut
+}
+
+func newDoor(t *testing.T, to string) *door {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	d := &door{Listener: listener, broken: make(chan struct{})}
+	go forward(d, to)
+	return d
+}
+
+// Accept returns the next connection, which ends when the door is shut.
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		conn, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		d.mu.Lock()
+		closed, broken := d.closed, d.broken
+		d.mu.Unlock()
+		if closed {
+			_ = conn.Close()
+			continue
+		}
+		go func() { <-broken; _ = conn.Close() }()
+		return conn, nil
+	}
+}
+
+func (d *door) shut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	close(d.broken)
+}
+
+func (d *door) open() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed, d.broken = false, make(chan struct{})
 }
 
 // Who waits for a manual run is not told that it was asked for while the store does not respond.

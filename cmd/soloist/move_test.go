@@ -7,9 +7,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -132,4 +134,32 @@ func TestMoveVerifyMindsReplicas(t *testing.T) {
 	if err := m.verify(t.Context()); exitCode(err) != exitHeld || !strings.Contains(err.Error(), "1 replicas are in another phase") {
 		t.Errorf("with one in the phase before: %v\n%s", err, messages.String())
 	}
+}
+
+// copy waits for names that are held, as it does for replicas: a lease that its holder does not renew any more ends, and its record is copied then.
+func TestMoveCopyWaitsForNamesThatAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		m := &mover{app: &app{out: io.Discard, errs: io.Discard, output: "table"}, oldStore: before, newStore: after}
+		var err error
+		if m.Manager, err = fleetmove.Manage(before, after, "test"); err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if err := m.Plan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if outs, err := before.Acquire(t.Context(), []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}}); err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+		if err := m.copy(t.Context(), false, false, 30*time.Second, move.Options{Abandoned: true}); exitCode(err) != exitHeld {
+			t.Errorf("a wait that ends before the lease: %v, want exit code %d", err, exitHeld)
+		}
+		if err := m.copy(t.Context(), false, false, time.Minute, move.Options{Abandoned: true}); err != nil {
+			t.Errorf("a wait that is longer: %v", err)
+		}
+		if status, err := m.Status(t.Context()); err != nil || status.Stage.To != move.NewDecides {
+			t.Errorf("the move is at the stage %v: %v", status.Stage, err)
+		}
+	})
 }
