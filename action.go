@@ -78,10 +78,7 @@ func (h halfDone) Unwrap() error { return h.error }
 
 // released returns the outcome of a release that makes a change. If the change may have been made, the outcome is a halfDone.
 func released(err error) error {
-	switch {
-	case errors.Is(err, errReleasedBefore):
-		return halfDone{store.AsUnknown(errors.New(err.Error()))} // not ErrLost, which says that nothing was changed
-	case errors.Is(err, ErrUnknown):
+	if errors.Is(err, ErrUnknown) {
 		return halfDone{err}
 	}
 	return err

@@ -2,7 +2,6 @@ package soloist
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -172,7 +171,7 @@ func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) 
 // releaseUnused releases a job that was granted and is not run.
 func (r *Runner) releaseUnused(req jobRequest, g store.Grant, state []byte) ending {
 	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: g.Token, State: state, Retain: Forever}
-	if err := r.client.releaseBatchUntil(context.Background(), []store.Release{release}, []time.Duration{req.claim.TTL})[0]; err != nil && !errors.Is(err, ErrLost) {
+	if err := r.client.releaseBatchUntil(context.Background(), []store.Release{release}, []time.Duration{req.claim.TTL})[0]; err != nil && !gone(err) {
 		r.client.log.Warn("releasing a job", "job", req.spec.job.Name, "err", err)
 	}
 	return ending{back: true}

@@ -252,7 +252,7 @@ func (c *Client) change(ctx context.Context, t target, change func(*control) err
 // announced releases the lease that announce returned, after controls have been written.
 func (c *Client) announced(ctx context.Context, news *Lease) error {
 	told := news.release(store.Release{Retain: Forever})
-	if errors.Is(told, ErrLost) { // a replica may have read all controls before this one was written
+	if gone(told) { // a replica may have read all controls before this one was written
 		if news, told = c.announce(ctx); told == nil {
 			told = news.release(store.Release{Retain: Forever})
 		}

@@ -362,11 +362,10 @@ func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(sto
 		return err
 	}
 	rel.Name, rel.Holder, rel.Token, rel.Linger = name, holder, d.Token, max(0, rel.Linger)
-	if !read { // a store that is certainly away is reported at once, as when the record is read
-		err = c.releaseOnce(ctx, rel)
-	}
-	if read || errors.Is(err, ErrUnknown) {
+	if read {
 		err = c.releaseBatch([]store.Release{rel})[0]
+	} else { // a store that is certainly away is reported at once, as when the record is read
+		err = c.releaseOnce(ctx, rel)
 	}
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", d.Name, err)

@@ -14,7 +14,7 @@ import (
 type ending struct {
 	job      *plannedJob
 	back     bool  // nothing was begun, and the job has been given back
-	unknown  bool  // the run is done, and the store has not said whether that is recorded
+	unknown  bool  // the run is done, and nothing says whether that is recorded, or the run is another's by now
 	left     int64 // the token of the lease under which the run was left to the next replica; 0 if it was not
 	recorded bool  // in the store; then state and mark are what it has there
 	state    jobState
@@ -124,7 +124,7 @@ func (x *execution) announced() bool {
 	}
 	x.client.log.Warn("not starting a run whose start could not be recorded", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
 	x.nothingBegan()
-	if err := x.lease.release(store.Release{State: x.unused(x.job), Retain: Forever}); err != nil && !errors.Is(err, ErrLost) {
+	if err := x.lease.release(store.Release{State: x.unused(x.job), Retain: Forever}); err != nil && !gone(err) {
 		x.client.log.Warn("giving back a job", "job", x.job.Name, "err", err)
 	}
 	return false
@@ -302,7 +302,7 @@ func (x *execution) conclude(done bool) ending {
 	case err != nil:
 		x.client.log.Error("a run could not be recorded, so it may be run again", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
 	}
-	e := ending{recorded: err == nil, unknown: done && errors.Is(err, ErrUnknown), state: x.state, mark: rel.Mark}
+	e := ending{recorded: err == nil, unknown: done && errors.Is(err, ErrUnknown) && !gone(err), state: x.state, mark: rel.Mark}
 	if !over && err == nil {
 		e.left = x.lease.token
 	}

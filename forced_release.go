@@ -130,7 +130,7 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 	if t.kind == KindJob {
 		retain = Forever
 	}
-	if err := l.release(store.Release{Retain: retain}); !errors.Is(err, ErrLost) {
+	if err := l.release(store.Release{Retain: retain}); !gone(err) {
 		return released(err)
 	}
 	return nil // its lease has ended, and that was another one

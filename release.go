@@ -14,8 +14,9 @@ import (
 // Release releases the name. With AtLeast the name lingers. Release has its own time limit, so it also works after the
 // caller's context has ended, and it retries if the store does not respond. It returns nil if the store confirmed that
 // the lease was live until then: no other holder can have had the name meanwhile. It returns ErrLost if the lease was
-// not live, and ErrUnknown if the store did not respond; the lease then ends with its TTL. Another call of Release
-// returns nil.
+// not live, and ErrUnknown if the store did not respond; the lease then ends with its TTL. It is also ErrUnknown if a
+// repeated request found that the lease was over: the request before, which got no response, may have released it.
+// Another call of Release returns nil.
 func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retain()}) }
 
 // retain returns how long the record must be kept if the lease is released with its mark and state unchanged.
@@ -113,11 +114,15 @@ func (l *Lease) tellReleased(err error) error {
 	return nil
 }
 
-// releaseOnce sends one release, also if ctx has ended.
+// releaseOnce sends one release, also if ctx has ended. It retries it only if its outcome is unknown.
 func (c *core) releaseOnce(ctx context.Context, r store.Release) error {
+	asked := time.Now()
 	errs, err := c.releases.ask(context.WithoutCancel(ctx), []store.Release{r})
 	if err != nil {
-		return err
+		errs = []error{err}
+	}
+	if errors.Is(errs[0], ErrUnknown) {
+		c.retryRelease(context.Background(), []store.Release{r}, []time.Time{asked.Add(2 * c.cfg.RequestTimeout)}, errs)
 	}
 	return errs[0]
 }
@@ -150,7 +155,10 @@ func (c *core) releaseBatchUntil(ctx context.Context, releases []store.Release, 
 }
 
 // errReleasedBefore is the outcome of a release that is lost when it is repeated, after a request whose outcome is unknown.
-var errReleasedBefore = fmt.Errorf("%w, or released by a request that got no reply", ErrLost)
+var errReleasedBefore = fmt.Errorf("%w: the lease was lost, or released by a request that got no reply", ErrUnknown)
+
+// gone reports whether a release says that the lease is over without it.
+func gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, errReleasedBefore) }
 
 // retryRelease repeats the releases whose outcome is unknown, each until its bound. A release whose outcome is known is
 // not repeated: a successor may have the name by then.
@@ -205,7 +213,7 @@ func (c *core) patience(parent context.Context, until time.Time) (context.Contex
 
 // open reports whether repeating the release can have another result.
 func open(err error) bool {
-	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) {
+	if err == nil || gone(err) || errors.Is(err, store.ErrClosed) {
 		return false
 	}
 	var bad *store.InvalidError

@@ -256,7 +256,7 @@ func (p *presence) withdraw() {
 	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) store.Release { return store.Release{State: []byte{}} }); err == nil {
 		err = pages
 	}
-	if err != nil && !errors.Is(err, ErrLost) {
+	if err != nil && !gone(err) {
 		c.log.Warn("withdrawing this replica; others take it for dead when its lease ends", "err", err)
 	}
 }

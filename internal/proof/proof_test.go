@@ -333,8 +333,8 @@ func TestCheckers(t *testing.T) {
 		{"refused by what has been released", History{did(acquire(0, s, "a", 1, Granted), Granted), did(release(2*s, 3*s, "a", 1, Okay), Okay),
 			{Kind: Take, At: 4 * s, Until: 5 * s, Replica: "b", Name: "n", Result: Held}}, Rules{}, ToldTruth},
 		{"lost, as it is told", append(releasedAndTold(), belief(s, 2*s, "a", 1)), Rules{}, ToldTruth},
-		{"lost to a successor", append(releasedAndTold(), did(acquire(4*s, 5*s, "b", 2, Granted), Granted)), Rules{}, ""},
-		{"lost to a sweep", append(releasedAndTold(), Event{Kind: Swept, At: 4 * s}), Rules{}, ""},
+		{"released, and then a successor's", append(releasedAndTold(), did(acquire(4*s, 5*s, "b", 2, Granted), Granted)), Rules{}, ToldTruth},
+		{"released, and then forgotten", append(releasedAndTold(), Event{Kind: Swept, At: 4 * s}), Rules{}, ToldTruth},
 		{"lost to a person", append(releasedAndTold(), Event{Kind: Forced, At: s, Name: "n", Token: 1}), Rules{}, ""},
 
 		{"a manual run again", manualTwice(), jobs(func(r *JobRule) { r.Asked = 1 }), ""},

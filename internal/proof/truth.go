@@ -185,7 +185,7 @@ func (f *facts) told(clockless bool) []Violation {
 				bad(e, "told that the lease was released, which it was not")
 			}
 		case Lost:
-			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced && !f.forgot(l, e.Until) {
+			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced {
 				bad(e, "told that the lease was lost, although it was released just then", *l.grant)
 			}
 		}
@@ -254,13 +254,6 @@ func Idle(h History, from, bound time.Duration) []Violation {
 		}
 	}
 	return found
-}
-
-// forgot reports whether the store could not know any more at an instant that a lease had been released: somebody else had the name by
-// then, or its record had been swept.
-func (f *facts) forgot(l *lease, at time.Duration) bool {
-	return slices.ContainsFunc(f.byName[l.grant.Name], func(o *lease) bool { return o.from > l.from && o.from <= at }) ||
-		f.has(func(e *Event) bool { return e.Kind == Swept && e.At >= l.released && e.At <= at })
 }
 
 // refusable reports whether somebody but the caller had the name at an instant of the call, or that it lingered. Where there is no clock, who sees a lease or a linger
