@@ -19,6 +19,14 @@ type target struct {
 	names  []string // the names to choose from, if there are several; name is the first
 	mark   int64
 	called time.Time // when the user called; zero if no user did, or if nobody observes the client
+	tried  *bool     // set when a request for it has had a reply; nil if nobody needs to know
+}
+
+// refused notes that a request was refused because somebody has the name.
+func (t target) refused() {
+	if t.tried != nil {
+		*t.tried = true
+	}
 }
 
 // subject returns what a lease of the record is for.

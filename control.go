@@ -145,7 +145,7 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 				return RunRecord{}, fmt.Errorf("waiting for the manual run of job %q: %w", job, err)
 			}
 			if state.Trigger >= number {
-				return lastManual(job, state.Runs)
+				return servedBy(job, number, state.Runs)
 			}
 		}
 		timer := time.NewTimer(poll.pause())
@@ -170,14 +170,20 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 	}
 }
 
-// lastManual returns the last manual run of a history.
-func lastManual(job string, runs []RunRecord) (RunRecord, error) {
-	for _, run := range slices.Backward(runs) {
-		if run.Manual {
-			return run, nil
+// servedBy returns the last attempt of the manual run that served a request. A request that came before another one's run had begun was served by that run.
+func servedBy(job string, number int64, runs []RunRecord) (RunRecord, error) {
+	i := slices.IndexFunc(runs, func(r RunRecord) bool { return r.Manual && r.Request >= number })
+	earlier := func(r RunRecord) bool { return r.Manual && r.Request < number }
+	if i < 0 || runs[i].Request > number && len(runs) >= historyLength && !slices.ContainsFunc(runs, earlier) { // its own run may be among those that are not kept
+		return RunRecord{}, fmt.Errorf("the manual run of job %q is over, and its history does not show it any more", job)
+	}
+	last := runs[i]
+	for _, r := range runs[i:] {
+		if r.Request == last.Request {
+			last = r
 		}
 	}
-	return RunRecord{}, fmt.Errorf("the manual run of job %q is over, and its history does not show it any more", job)
+	return last, nil
 }
 
 // controlTTL is the TTL of the leases under which commands and the record of changes are written.

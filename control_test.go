@@ -440,6 +440,26 @@ func TestManualRunAfterItsCountIsLost(t *testing.T) {
 	})
 }
 
+// Who waits for a manual run is told of that run, and not of one that was asked for and run meanwhile.
+func TestRunThatIsWaitedForIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, deaf{soloisttest.NewStore()}, soloist.Config{})
+		failed, begun := errors.New("the first one failed"), 0
+		start(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(24 * time.Hour), Do: func(context.Context, soloist.Run) error {
+			if begun++; begun > 1 {
+				return nil
+			}
+			time.Sleep(30 * time.Second)
+			return failed
+		}})
+		time.AfterFunc(10*time.Second, func() { must(t, c.Admin().Trigger(background, "tick")) })
+		run, err := c.Admin().TriggerAndWait(background, "tick")
+		if err != nil || begun != 2 || run.Outcome != soloist.OutcomeFailed || run.Error != failed.Error() {
+			t.Errorf("after %d runs the first one is told as %+v, %v", begun, run, err)
+		}
+	})
+}
+
 // Where the store cannot notify, a manual run begins soon all the same.
 func TestManualRunWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -126,7 +126,7 @@ func (j *plannedJob) close(state *jobState, g store.Grant, t trip) {
 		run = pendingManual(*state)
 		state.Trigger = max(state.Trigger, run.manual)
 	}
-	state.add(j.abandoned(run.scheduled, g, t, state.Attempts+1, run.manual > 0))
+	state.add(j.abandoned(run.scheduled, g, t, state.Attempts+1, run.manual))
 	state.advance(g.Mark)
 	state.Ended = t.answered.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
 	j.sawState(state.head(), t.answered)
@@ -198,7 +198,7 @@ func (j *plannedJob) putOff(state *jobState, run runID, g store.Grant, t trip) {
 	state.Next, state.Begun = run.key(), 0
 	if j.job.Crash == CrashTakeOver {
 		state.Begun = 1
-		state.add(j.abandoned(run.scheduled, g, t, 1, false))
+		state.add(j.abandoned(run.scheduled, g, t, 1, 0))
 	}
 }
 
@@ -266,7 +266,7 @@ func (d *decision) count(j *plannedJob, g store.Grant, t trip, crashed bool) {
 	}
 	if crashed && job.Crash == CrashTakeOver {
 		begun++
-		d.state.add(j.abandoned(d.scheduled, g, t, begun, d.manual > 0))
+		d.state.add(j.abandoned(d.scheduled, g, t, begun, d.manual))
 		d.announce = true
 	}
 	d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
@@ -309,12 +309,12 @@ func (j *plannedJob) holderOf(age time.Duration, t trip) (replica string, token 
 	return replicaOf(seen.holder), seen.token
 }
 
-// abandoned is the history of a run whose replica did not live to write it.
-func (j *plannedJob) abandoned(scheduled time.Time, g store.Grant, t trip, attempt int, manual bool) RunRecord {
+// abandoned is the history of a run whose replica did not live to write it. manual is the number of a manual run, else 0.
+func (j *plannedJob) abandoned(scheduled time.Time, g store.Grant, t trip, attempt int, manual int64) RunRecord {
 	replica, token := j.holderOf(g.ExpiredAge, t)
 	_, granted := t.granted(g.ExpiredAge)
 	return RunRecord{
 		ScheduledAt: scheduled.UTC(), StartedAt: granted.UTC().Truncate(time.Millisecond), EndedAt: t.answered.UTC().Truncate(time.Millisecond),
-		Replica: replica, Token: token, Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
+		Replica: replica, Token: token, Attempt: attempt, Manual: manual > 0, Request: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
 	}
 }

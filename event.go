@@ -33,7 +33,7 @@ type Event struct {
 	Outcome  string        // of a run as in RunRecord.Outcome; of a request: "ok", "error" or "unknown"; of a loss: LossUnconfirmed and so on
 	Lost     bool          // of a release: the lease was lost before, so EventLost and not this event is its end
 
-	// Err is why a request, run or release failed, why a lease was lost, or why none was granted: a *HeldError, a *DoneError, a *FailedError,
+	// Err is why a request, run or release failed, why a lease was lost, or why none was granted: a *HeldError, a *DoneError,
 	// ErrUnknown, or the end of the context.
 	Err error
 }

@@ -243,7 +243,7 @@ func (x *execution) marked(ctx context.Context, mark int64, wait *backoff) (yes,
 func (x *execution) recordOf(run Run, start, end time.Time) RunRecord {
 	return RunRecord{
 		ScheduledAt: run.ScheduledAt, StartedAt: start.UTC().Truncate(time.Millisecond), EndedAt: end.UTC().Truncate(time.Millisecond),
-		Replica: x.client.cfg.Replica, Attempt: run.Attempt, Token: x.lease.token, Manual: run.Manual,
+		Replica: x.client.cfg.Replica, Attempt: run.Attempt, Token: x.lease.token, Manual: run.Manual, Request: x.manual,
 	}.reported(run.Lease)
 }
 

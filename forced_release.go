@@ -151,7 +151,7 @@ func runReleased(r store.Record, job, why string, now time.Time) (mark int64, st
 	}
 	switch {
 	case s.Pending < 0:
-		run.Manual, run.ScheduledAt = true, pendingManual(s).scheduled.UTC()
+		run.Manual, run.Request, run.ScheduledAt = true, -s.Pending, pendingManual(s).scheduled.UTC()
 		s.Trigger = max(s.Trigger, -s.Pending)
 	case s.Pending > 0:
 		run.ScheduledAt = time.UnixMilli(s.Pending).UTC()

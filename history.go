@@ -34,6 +34,7 @@ type RunRecord struct {
 	Attempt     int       `json:"attempt"`
 	Token       int64     `json:"token"`
 	Manual      bool      `json:"manual,omitempty"`
+	Request     int64     `json:"request,omitempty"` // of a manual run: the number of the newest request for one that it serves, from 1; else 0
 	Outcome     string    `json:"outcome"`
 	Error       string    `json:"error,omitempty"`
 	ExitCode    *int      `json:"exit_code,omitempty"` // of its command, as passed to Run.Report; nil without a report

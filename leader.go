@@ -17,7 +17,8 @@ import (
 //
 // The context of fn ends when ctx does, when the leadership is lost, and as soon as the client begins to shut down. Lease.Context lasts for
 // as long as the leadership is held: use it to finish, for example with Lease.SetState. Panics and runtime.Goexit are handled as in Do. If
-// the store fails, also at the start, Lead logs the error and retries.
+// the store fails, also at the start, Lead logs the error and retries, unless the first request fails with store.ErrUnusable or
+// fs.ErrPermission.
 func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
 	t, err := c.leaderTarget(name)
 	if err != nil {
@@ -30,6 +31,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrInterrupted) })()
+	t.tried = new(bool)
 	for {
 		lease, err := c.campaign(ctx, t)
 		switch {
@@ -53,6 +55,7 @@ func (c *Client) Campaign(ctx context.Context, name string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.tried = new(bool)
 	return c.campaign(ctx, t)
 }
 
@@ -81,13 +84,15 @@ func (c *Client) leaderTarget(name string) (target, error) {
 	return target{kind: KindLeader, shown: name, name: full}, err
 }
 
-// campaign waits for the leadership, for as long as ctx allows.
+// campaign waits for the leadership, for as long as ctx allows. Only before a request was made can an error be permanent.
 func (c *Client) campaign(ctx context.Context, t target) (*Lease, error) {
 	patient := &Client{core: c.core, given: c.given, opts: c.opts, err: c.err}
 	patient.opts.Wait = 0
 	wait := newBackoff(5 * time.Second)
-	for first := true; ; first = false {
+	for {
 		lease, err := patient.acquire(ctx, t, true)
+		first := !*t.tried
+		*t.tried = true
 		if err == nil || ctx.Err() != nil || patient.usable() != nil || errors.Is(err, store.ErrClosed) || first && permanent(err) {
 			return lease, err
 		}

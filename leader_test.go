@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -131,6 +133,49 @@ func TestCampaignOutlastsFailures(t *testing.T) {
 				t.Errorf("it gave up: %v", err)
 			}
 		})
+	}
+}
+
+// The first request of a campaign that is refused, because somebody else leads, is long over when the store denies the next one. A leader that loses its lease to such a
+// failure stands again.
+func TestCampaignOutlastsFailuresOfLaterRequests(t *testing.T) {
+	for _, failure := range []error{fs.ErrPermission, store.ErrUnusable} {
+		for _, store := range []func(*soloisttest.Store) store.Store{
+			func(s *soloisttest.Store) store.Store { return s },
+			func(s *soloisttest.Store) store.Store { return deaf{s} }, // it has no queue
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := soloisttest.NewStore()
+				leader, away := soloisttest.NewReplica(t, s, soloist.Config{}), s.Share()
+				standby := soloisttest.NewReplica(t, store(away), soloist.Config{})
+				lease, err := leader.Campaign(background, "boss")
+				must(t, err)
+				var terms atomic.Int32
+				ctx, cancel := context.WithCancel(background)
+				ended := make(chan error, 1)
+				go func() {
+					ended <- standby.Lead(ctx, "boss", func(ctx context.Context, _ *soloist.Lease) error {
+						terms.Add(1)
+						<-ctx.Done()
+						return ctx.Err()
+					})
+				}()
+				time.Sleep(time.Hour)
+				for term := range int32(2) { // while it waits, then while it leads
+					away.Break(failure)
+					time.Sleep(5 * time.Minute)
+					check(t, "terms, amid the failure", terms.Load(), term)
+					if term == 0 {
+						must(t, lease.Release())
+					}
+					away.Heal()
+					time.Sleep(time.Minute)
+					check(t, "terms", terms.Load(), term+1)
+				}
+				cancel()
+				must(t, <-ended)
+			})
+		}
 	}
 }
 

@@ -1394,14 +1394,28 @@ func TestRecordHasTheLatestGrace(t *testing.T) {
 	}
 }
 
-// The run that somebody has asked for by hand is found in the history behind one of the schedule.
-func TestLastManualRun(t *testing.T) {
-	scheduled, manual := RunRecord{Token: 3, Outcome: OutcomeOK}, RunRecord{Token: 2, Manual: true, Outcome: OutcomeFailed}
-	if run, err := lastManual("tick", []RunRecord{{Token: 1, Manual: true}, manual, scheduled}); err != nil || run.Token != 2 {
-		t.Errorf("it is %+v, %v", run, err)
+// The last attempt of the run that served a request is found in the history: a run that has its number, or that of a request which came before it had begun.
+func TestRunOfARequest(t *testing.T) {
+	of := func(request, token int64) RunRecord {
+		return RunRecord{Manual: request > 0, Request: request, Token: token}
 	}
-	if run, err := lastManual("tick", []RunRecord{scheduled}); err == nil {
-		t.Errorf("in a history that shows none it is %+v", run)
+	full := slices.Repeat([]RunRecord{of(0, 9)}, historyLength-1)
+	for _, c := range []struct {
+		about string
+		runs  []RunRecord
+		want  int64 // its token; 0 if it is not there
+	}{
+		{"the second of two attempts, before one of the schedule", []RunRecord{of(1, 1), of(2, 2), of(2, 3), of(0, 4)}, 3},
+		{"one before another manual run", []RunRecord{of(2, 2), of(0, 4), of(3, 5)}, 2},
+		{"one that serves a later request too", []RunRecord{of(3, 2), of(3, 3), of(4, 4)}, 3},
+		{"the same in a full history that goes back far enough", append([]RunRecord{of(1, 1), of(3, 2)}, full...), 2},
+		{"one that a full history may not have any more", append(slices.Clone(full), of(3, 2)), 0},
+		{"none", []RunRecord{of(0, 3), of(1, 1)}, 0},
+	} {
+		run, err := servedBy("tick", 2, c.runs)
+		if run.Token != c.want || (err == nil) != (c.want > 0) {
+			t.Errorf("%s: %+v, %v", c.about, run, err)
+		}
 	}
 }
 

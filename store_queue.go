@@ -43,6 +43,7 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 		case errors.Is(err, ErrHeld):
 			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
 			asked, last = true, t.named(err)
+			t.refused()
 			pace.took(ctx, time.Since(begun))
 		case errors.Is(err, ErrUnknown) && (trouble.IsZero() || time.Since(trouble) < 2*c.cfg.RequestTimeout):
 			if trouble.IsZero() {

@@ -62,6 +62,7 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			return l, err
 		}
 		last = held
+		t.refused()
 		me.setBusy(true)
 		if _, ok := c.storeQueue(t); ok {
 			continue
