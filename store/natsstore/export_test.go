@@ -13,11 +13,13 @@ func Backend(s *Store) casstore.Backend { return s.backend }
 // OnlyDrawn has a store claim a name that was released only if the server has chosen it.
 func OnlyDrawn(s *Store) { s.watches.leave = 100 * time.Hour }
 
-// GiveUp closes the connection of a store, as its client does by itself when a server refuses the user again and again.
-func GiveUp(ctx context.Context, s *Store) error {
+// GiveUp closes the connection of a store, as its client does by itself when a server refuses the user again and again. ended is closed when the store does not
+// look after that connection any more.
+func GiveUp(ctx context.Context, s *Store) (ended <-chan struct{}, err error) {
 	l, err := s.backend.links.get(ctx)
-	if err == nil {
-		l.nc.Close()
+	if err != nil {
+		return nil, err
 	}
-	return err
+	l.nc.Close()
+	return l.done, nil
 }

@@ -111,6 +111,46 @@ func TestListOfAReplicaThatLags(t *testing.T) {
 	}
 }
 
+// TestFullPageOfAReplicaThatLags: that a replica has no more than a full page is no end either: the leader may have more.
+func TestFullPageOfAReplicaThatLags(t *testing.T) {
+	const page = 500
+	l := newLiar(t, shared(t).Addr)
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh(), Synced: true})
+	claims := make([]store.Claim, page+1)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint(i), Holder: "x", TTL: time.Hour}
+	}
+	outcomes, err := s.Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	var lies atomic.Int32
+	lie := func(payload []byte) []byte { // at the end of the page: there is not one more
+		const honest, none = "Nats-Num-Pending: 1\r\n", "Nats-Num-Pending: 0\r\n"
+		if bytes.HasPrefix(payload, []byte("NATS/1.0 204")) && bytes.Contains(payload, []byte(honest)) {
+			lies.Add(1)
+			return bytes.Replace(payload, []byte(honest), []byte(none), 1)
+		}
+		return payload
+	}
+	l.lie.Store(&lie)
+	listed := 0
+	for _, err := range s.List(background, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed++
+	}
+	if lies.Load() != 1 || listed != len(claims) {
+		t.Errorf("listed %d names after %d lies, want %d after one", listed, lies.Load(), len(claims))
+	}
+}
+
 // TestQuestionsAreAskedAgain: what the servers do not reply to, as while a stream has no leader, is asked again: what the settings of the bucket are, and what a record is.
 func TestQuestionsAreAskedAgain(t *testing.T) {
 	bucket := fresh()

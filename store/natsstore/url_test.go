@@ -97,7 +97,8 @@ func TestConnectionThatWasGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := natsstore.GiveUp(background, s); err != nil {
+	ended, err := natsstore.GiveUp(background, s)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range woken { // until it is closed: the watch is lost
@@ -107,6 +108,11 @@ func TestConnectionThatWasGivenUp(t *testing.T) {
 	}
 	if _, err := acquire(background, s, "b", "x", time.Hour); err != nil {
 		t.Errorf("another name: %v", err)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("there is another connection, and the store looks after the one that was given up still")
 	}
 }
 
