@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -55,19 +56,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if count < 2 {
 		findings[0].Level, findings[0].Fix = store.LevelWarning, "use three members: with one, everything is lost when it ends"
 	}
-	switch few := cfg.MinMembers; {
-	case few == 0:
-		findings = append(findings, store.Finding{Subject: "minmembers", Found: "0: a part of the cluster grants, however small it is", Level: store.LevelWarning,
-			Fix: fmt.Sprintf("set it to %d, more than half of the members", count/2+1)})
-	case few <= count/2:
-		findings = append(findings, store.Finding{Subject: "minmembers", Found: fmt.Sprintf("%d: both halves of the cluster grant", few), Level: store.LevelWarning,
-			Fix: fmt.Sprintf("set it to %d, more than half of the members", count/2+1)})
-	case few > count:
-		findings = append(findings, store.Finding{Subject: "minmembers", Found: fmt.Sprintf("%d: nothing is granted with %d members", few, count), Level: store.LevelError,
-			Fix: "look for the members that are missing, or for what keeps them apart"})
-	default:
-		findings = append(findings, store.Finding{Subject: "minmembers", Found: fmt.Sprint(few), Level: store.LevelOK})
-	}
+	findings = append(findings, needed(cfg.MinMembers, count))
 	expiry, err := s.expiry(ctx)
 	if err != nil {
 		return nil, err
@@ -76,6 +65,21 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		Subject: "eviction and copies", Found: "a client cannot see them", Level: store.LevelUnknown,
 		Fix: fmt.Sprintf("configure the map %q with eviction-policy NONE and backup-count 1 or more: an entry that is evicted, or whose only copy ends, takes its token and what is done with it", cfg.Map),
 	}), nil
+}
+
+// needed judges Config.MinMembers, few, by how many members there are now.
+func needed(few, count int) store.Finding {
+	more := fmt.Sprintf("set it to %d, more than half of the members", count/2+1)
+	switch {
+	case few == 0:
+		return store.Finding{Subject: "minmembers", Found: "0: a part of the cluster grants, however small it is", Level: store.LevelWarning, Fix: more}
+	case few <= count/2:
+		return store.Finding{Subject: "minmembers", Found: fmt.Sprintf("%d: both halves of the cluster grant", few), Level: store.LevelWarning, Fix: more}
+	case few > count:
+		return store.Finding{Subject: "minmembers", Found: fmt.Sprintf("%d: nothing is granted with %d members", few, count), Level: store.LevelError,
+			Fix: "look for the members that are missing, or for what keeps them apart"}
+	}
+	return store.Finding{Subject: "minmembers", Found: strconv.Itoa(few), Level: store.LevelOK}
 }
 
 // expiry looks at one entry, since all entries of a map have the map's settings.

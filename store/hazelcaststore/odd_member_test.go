@@ -397,6 +397,28 @@ func TestMembersWithData(t *testing.T) {
 	}
 }
 
+// TestNeededMembers: an operator is warned of a MinMembers that both halves of a split cluster have, and of one that no cluster has.
+func TestNeededMembers(t *testing.T) {
+	for _, test := range []struct {
+		few, count int
+		level      store.Level
+		fix        string
+	}{
+		{0, 3, store.LevelWarning, "set it to 2,"},
+		{1, 2, store.LevelWarning, "set it to 2,"},
+		{1, 3, store.LevelWarning, "set it to 2,"},
+		{2, 3, store.LevelOK, ""},
+		{3, 3, store.LevelOK, ""},
+		{4, 3, store.LevelError, "missing"},
+		{2, 4, store.LevelWarning, "set it to 3,"},
+		{3, 4, store.LevelOK, ""},
+	} {
+		if f := needed(test.few, test.count); f.Subject != "minmembers" || f.Level != test.level || !strings.Contains(f.Fix, test.fix) {
+			t.Errorf("%d of %d: %+v, want the level %v and %q", test.few, test.count, f, test.level, test.fix)
+		}
+	}
+}
+
 // TestListOfALeaderThatLagsBehind: a list of one name has its record also if the leader does not know the name yet, as one that is cut off from the others.
 func TestListOfALeaderThatLagsBehind(t *testing.T) {
 	m := newOddMember(t)
