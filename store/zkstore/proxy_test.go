@@ -38,6 +38,7 @@ type proxy struct {
 	next     atomic.Pointer[fate]  // of the next request that changes nodes
 	met      atomic.Int64          // requests that met a fate
 	each     func() storetest.Fate // of every request about nodes, unless it is nil; set before there is one
+	asks     func(request []byte)  // may change a request, unless it is nil; set before there is one
 
 	mu      sync.Mutex
 	session []byte // of the latest client: its id, and its password with the length
@@ -123,6 +124,9 @@ func (p *proxy) serve(client net.Conn) {
 		request, err := packet(in)
 		if err != nil {
 			break
+		}
+		if p.asks != nil {
+			p.asks(request)
 		}
 		op := int32(0)
 		if !first {

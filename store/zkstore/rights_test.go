@@ -1,6 +1,7 @@
 package zkstore_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"testing"
@@ -140,5 +141,27 @@ func TestOneNodeWithoutRights(t *testing.T) {
 		check("an extension", errs, err)
 		errs, err = on(t, s.conn, path).Extend(background, extensions) // it reads them first
 		check("an extension by another process", errs, err)
+	}
+}
+
+// TestServerWithoutAConfiguration: a server that has no node for its configuration, as before ZooKeeper 3.5, leaves unknown how many vote, and nothing else.
+func TestServerWithoutAConfiguration(t *testing.T) {
+	p := newProxy(t, shared(t).Addr)
+	p.asks = func(request []byte) { // for another node, which is not there
+		if i := bytes.Index(request, []byte("/zookeeper/config")); i >= 0 {
+			copy(request[i:], "/zookeeper/absent")
+		}
+	}
+	a := openURL(t, p.addr(), fresh())
+	if _, err := claim(background, a, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Capabilities(background)
+	if err != nil || c.Fencing.Answer != store.Yes || c.Durable.Answer != store.Unknown {
+		t.Errorf("got %+v, %v, want that it is unknown what is durable", c, err)
+	}
+	findings, err := a.Examine(background)
+	if err != nil || len(findings) != 3 || findings[0].Subject != "servers" || findings[0].Level != store.LevelUnknown || findings[1].Level != store.LevelOK {
+		t.Errorf("got %+v, %v, want that the number of servers is unknown, and that the rights are there", findings, err)
 	}
 }

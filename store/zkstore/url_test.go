@@ -116,6 +116,21 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
+// TestDialTimeout: connecting ends after the option dialtimeout, also where a server accepts a connection and says nothing to TLS.
+func TestDialTimeout(t *testing.T) {
+	addr := strangers(t, "", true)
+	s, err := zkstore.OpenURL(background, "zk://"+addr+"?tls=true&sessiontimeout=1h&dialtimeout=50ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(background, servers.Patience)
+	defer cancel()
+	if err := s.Ping(ctx); !errors.Is(err, zk.ErrNoServer) || ctx.Err() != nil {
+		t.Errorf("got %v, want that no server can be reached, before the context ends", err)
+	}
+}
+
 // TestOtherServers: a server that is not one of ZooKeeper is named, with what to do, and no memory is reserved for what it says.
 func TestOtherServers(t *testing.T) {
 	for reply, text := range map[string]string{
