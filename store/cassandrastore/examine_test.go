@@ -27,7 +27,8 @@ func TestCapabilities(t *testing.T) {
 		{"three copies anywhere", `{'class': 'SimpleStrategy', 'replication_factor': 3}`, "", false, store.Yes, store.Yes, "majority of 3", ""},
 		{"no commit log", `{'class': 'SimpleStrategy', 'replication_factor': 3} AND durable_writes = false`, "", false, store.No, store.No, "durable_writes", "durable_writes"},
 		{"rows that expire", `{'class': 'SimpleStrategy', 'replication_factor': 3}`, "default_time_to_live = 60", false, store.No, store.Yes, "default_time_to_live", "default_time_to_live"},
-		{"rows that come back", `{'class': 'SimpleStrategy', 'replication_factor': 3}`, "gc_grace_seconds = 0", false, store.No, store.Yes, "gc_grace_seconds", "gc_grace_seconds"},
+		{"rows that come back", `{'class': 'SimpleStrategy', 'replication_factor': 3}`, "gc_grace_seconds = 86399", false, store.No, store.Yes, "gc_grace_seconds", "gc_grace_seconds"},
+		{"a day for a repair", `{'class': 'SimpleStrategy', 'replication_factor': 3}`, "gc_grace_seconds = 86400", false, store.Yes, store.Yes, "majority of 3", ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			cfg := cassandrastore.Config{Keyspace: server.keyspace(t, test.replication), Local: test.local}

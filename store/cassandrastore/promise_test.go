@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -29,6 +31,23 @@ func TestPromises(t *testing.T) {
 		s := sight{version: test.version, replication: test.replication, durableWrites: true, grace: leastGrace}
 		if got := s.fencing(test.local); got.Answer != test.fencing || !strings.Contains(got.Why, test.why) {
 			t.Errorf("%s: got %+v, want %v because of %q", test.rule, got, test.fencing, test.why)
+		}
+	}
+}
+
+// TestRequestsStayInTheDatacenter: with the option datacenter a node of another one is no node to send requests to first, and without it every node is.
+func TestRequestsStayInTheDatacenter(t *testing.T) {
+	elsewhere := &gocql.HostInfo{}
+	for url, local := range map[string]bool{"cassandra://host/k?datacenter=dc1": false, "cassandra://host/k": true} {
+		target, err := parseURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &connector{cluster: target.cluster(), datacenter: target.datacenter}
+		for range 2 { // each attempt to connect has a policy of its own
+			if got := c.configured(&observer{}).PoolConfig.HostSelectionPolicy.IsLocal(elsewhere); got != local {
+				t.Errorf("%s: that a node elsewhere is one to ask first is %v, want %v", url, got, local)
+			}
 		}
 	}
 }

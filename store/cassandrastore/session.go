@@ -67,9 +67,7 @@ func (c *connector) begin() (*attempt, error) {
 
 func (c *connector) connect(a *attempt) {
 	var seen observer
-	cluster := *c.cluster
-	cluster.ConnectObserver = &seen
-	cluster.PoolConfig.HostSelectionPolicy = c.policy()
+	cluster := c.configured(&seen)
 	if a.session, a.err = cluster.CreateSession(); a.err != nil {
 		a.err = seen.reason(a.err)
 		c.mu.Lock()
@@ -77,6 +75,14 @@ func (c *connector) connect(a *attempt) {
 		c.mu.Unlock()
 	}
 	close(a.done)
+}
+
+// configured returns the configuration of one session.
+func (c *connector) configured(seen *observer) gocql.ClusterConfig {
+	cluster := *c.cluster
+	cluster.ConnectObserver = seen
+	cluster.PoolConfig.HostSelectionPolicy = c.policy()
+	return cluster
 }
 
 // policy returns a new policy, for a session needs one that no other has had.
