@@ -3,8 +3,11 @@ package etcdstore_test
 import (
 	"context"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/etcdstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -29,5 +32,26 @@ func TestSilentMember(t *testing.T) {
 	}
 	if c, err := s.Capabilities(ctx); err != nil || c.Backend == "etcd" {
 		t.Errorf("%+v, %v, want the version of the member that replies", c, err)
+	}
+}
+
+// TestLearnersDoNotVote: a member that only learns decides nothing and confirms nothing, so an operator is told of those that vote.
+func TestLearnersDoNotVote(t *testing.T) {
+	member := servers.Etcd(t, 1)[0]
+	client := newClient(t, member.URL)
+	t.Cleanup(func() { _ = client.Close() })
+	if _, err := client.MemberAddAsLearner(background, []string{"http://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	s := on(t, client, prefix())
+	findings, err := s.Examine(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(findings, func(f store.Finding) bool { return f.Subject == "members" }); i < 0 || findings[i].Found != "1 that vote" {
+		t.Errorf("%+v, want one member that votes", findings)
+	}
+	if c, err := s.Capabilities(background); err != nil || !strings.HasSuffix(c.Backend, ", one member") {
+		t.Errorf("%+v, %v, want one member", c, err)
 	}
 }

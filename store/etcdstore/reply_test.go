@@ -11,6 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -25,6 +27,9 @@ type tardy struct {
 	ttl   int64     // that was asked for last
 
 	reads chan struct{} // unless it is nil, each read is told here, and never answered
+
+	breaks  bool // each stream, after its first reply
+	replied bool // on the latest stream
 }
 
 const (
@@ -61,7 +66,7 @@ func (s *tardy) call(ctx context.Context, _ string, request, reply any, _ *grpc.
 }
 
 func (s *tardy) open(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-	s.ctx = ctx
+	s.ctx, s.replied = ctx, false
 	return s, nil
 }
 
@@ -74,6 +79,10 @@ func (s *tardy) RecvMsg(reply any) error {
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
+	if s.breaks && s.replied {
+		return status.Error(codes.Unavailable, "the connection is lost")
+	}
+	s.replied = true
 	time.Sleep(late)
 	r := reply.(*etcdserverpb.LeaseKeepAliveResponse) //nolint:forcetypeassert // of the only stream
 	r.ID, r.TTL = 1, granted
@@ -122,6 +131,22 @@ func TestSessionsAreCountedFromTheRequest(t *testing.T) {
 	check("kept alive", of)
 }
 
+// TestStreamThatHasBroken: a stream over which leases of etcd were kept alive, and whose connection was lost since, is replaced by the request that finds that out: its lease
+// is not reported as one that could not be kept.
+func TestStreamThatHasBroken(t *testing.T) {
+	s := (&tardy{breaks: true}).store(t)
+	s.renewing = true // nothing is kept alive in the background
+	of, err := s.session(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := s.renew(t.Context(), of); err != nil {
+			t.Errorf("request %d: %v", i+1, err)
+		}
+	}
+}
+
 // TestLingersAreCountedFromTheRequest: the same holds for the lease of etcd that lets a released name linger.
 func TestLingersAreCountedFromTheRequest(t *testing.T) {
 	server := &tardy{}
@@ -137,26 +162,32 @@ func TestLingersAreCountedFromTheRequest(t *testing.T) {
 	}
 }
 
-// TestLingersAfterASuspend: a suspend, in which the monotonic clock stands still and etcd's does not, has made a linger shorter: no other name gets it then.
-func TestLingersAfterASuspend(t *testing.T) {
-	server := &tardy{}
-	s := server.store(t)
+// TestLingersByBothClocks: a suspend, in which the monotonic clock stands still and etcd's does not, has made a linger shorter: no other name gets it then. Nor
+// does one get a linger that would last by the wall clock only, which somebody has set back.
+func TestLingersByBothClocks(t *testing.T) {
 	const d = 8 * time.Second
-	linger := func() *linger {
-		t.Helper()
-		l, err := s.linger(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
+	for of, shorter := range map[string]struct{ until, wall time.Duration }{
+		"a suspend":                 {0, 5 * time.Second},
+		"a clock that was set back": {5 * time.Second, 0},
+	} {
+		server := &tardy{}
+		s := server.store(t)
+		linger := func() *linger {
+			t.Helper()
+			l, err := s.linger(t.Context(), d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
 		}
-		return l
-	}
-	before := linger()
-	s.mu.Lock()
-	before.until = time.Now().Add(d + sharing(d)) // however long that took
-	before.wall = before.until.Round(0).Add(-5 * time.Second)
-	s.mu.Unlock()
-	if linger() == before {
-		t.Error("a linger that etcd ends five seconds too soon is used again")
+		before := linger()
+		s.mu.Lock()
+		end := time.Now().Add(d + sharing(d)) // however long that took
+		before.until, before.wall = end.Add(-shorter.until), end.Round(0).Add(-shorter.wall)
+		s.mu.Unlock()
+		if linger() == before {
+			t.Errorf("after %s a linger that etcd ends five seconds too soon is used again", of)
+		}
 	}
 }
 
