@@ -3,12 +3,14 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -153,5 +155,49 @@ func TestPromisesFollowTheSettings(t *testing.T) {
 		if fencing, durable := v.fencing(), v.durable(); fencing.Answer != c.fencing || durable.Answer != c.durable || fencing.Why == "" || durable.Why == "" {
 			t.Errorf("%s: fencing %+v, durable %+v; want %v, %v", what, fencing, durable, c.fencing, c.durable)
 		}
+	}
+}
+
+// What the pool's BeforeConnect sets, such as a password that it fetches, counts for each connection, also for the one that listens. Its error is that of the
+// call, of which nothing was sent.
+func TestBeforeConnectOfThePool(t *testing.T) {
+	first := fresh(t, server(t).URL)
+	cfg, _, err := ParseURL(server(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noPassword := errors.New("the password cannot be fetched")
+	var fetched atomic.Bool
+	password := cfg.ConnConfig.Password
+	cfg.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		if !fetched.Load() {
+			return noPassword
+		}
+		conn.Password = password
+		return nil
+	}
+	s, err := Open(background, cfg, first.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := try(s, "name", "a", time.Hour); !errors.Is(err, noPassword) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a claim without a password: %v", err)
+	}
+	if _, err := s.Watch(t.Context(), []string{"name"}); !errors.Is(err, noPassword) {
+		t.Errorf("a watch without a password: %v", err)
+	}
+	fetched.Store(true)
+	cfg.ConnConfig.Password = "another" // the pool has its own copy
+	lease := take(t, s, "name", "a", time.Hour)
+	wake, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, first, lease)
+	select {
+	case <-wake:
+	case <-time.After(servers.Patience):
+		t.Error("the release woke nobody")
 	}
 }
