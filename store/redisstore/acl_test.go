@@ -82,6 +82,9 @@ func TestGrantWithoutTheRightToWait(t *testing.T) {
 	if _, _, err := s.Choose(background, []string{"other"}, store.Claim{Holder: "a", TTL: time.Minute}); !isUnknown(err) {
 		t.Errorf("a choice: %v, want unknown", err)
 	}
+	if f := finding(t, s)["privileges"]; f.Level != store.LevelError || !strings.Contains(f.Found, "may not wait") || !strings.Contains(f.Fix, "+wait") {
+		t.Errorf("the right that is missing is found as %+v", f)
+	}
 	for _, name := range []string{"name", "other"} {
 		held(t, open(t, url), name, "b") // so it would be wrong to say that nothing has happened
 	}

@@ -64,6 +64,12 @@ func TestGapOfTheMarkIsNoticed(t *testing.T) {
 	if !woken(w) {
 		t.Fatal("not woken after the gap")
 	}
+	must(t, s.Mark(background))
+	select {
+	case <-w:
+		t.Error("woken again, and there was no other gap")
+	default:
+	}
 	must(t, release(s, take(t, s, "name", "h")))
 	if !woken(w) {
 		t.Error("not woken by a release after the gap")

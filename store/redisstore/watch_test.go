@@ -182,3 +182,24 @@ func TestGoroutinesEndWithClose(t *testing.T) {
 		t.Error("an empty name is watched")
 	}
 }
+
+// What nobody watches any more is not subscribed any more, so that the server sends nothing that is thrown away. What another watch wants stays.
+func TestWhatNobodyWatchesIsNotSubscribed(t *testing.T) {
+	p := prefix()
+	s, c := open(t, shared(t).URL+"?prefix="+p), plainClient(t, shared(t).URL)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	both, err := s.Watch(ctx, []string{"first", "second"})
+	must(t, err)
+	watched(t, s, "second")
+	end()
+	for range both { // until it has ended
+	}
+	watched(t, s, "third") // the server has answered, and what it was asked for before that is done
+	got, err := c.PubSubChannels(background, "{"+p+":*").Result()
+	must(t, err)
+	slices.Sort(got)
+	if want := []string{"{" + p + ":0}:c:second", "{" + p + ":0}:c:third"}; !slices.Equal(got, want) {
+		t.Errorf("subscribed are %q, want %q", got, want)
+	}
+}
