@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,9 @@ func TestReadOnlyDirectory(t *testing.T) {
 	undo := readOnly(t, dir)
 	_, err := Open(path)
 	says(t, err, path, "right to write the file and its directory")
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("no file can be made: %v is not fs.ErrPermission", err)
+	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("%v was left behind", entries)
 	}
@@ -95,6 +99,9 @@ func TestReadOnlyDirectory(t *testing.T) {
 	undo = readOnly(t, dir)
 	_, err = Open(path)
 	says(t, err, path, "right to write the file and its directory")
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("nothing beside the file can be made: %v is not fs.ErrPermission", err)
+	}
 	undo()
 	if _, err := try(openAt(t, path), "mine", "b", time.Hour); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("after it may be written again: %v (token %d)", err, mine.Token)

@@ -207,6 +207,31 @@ func TestDeletedLogOfAnIdleProcess(t *testing.T) {
 	sound(t, path)
 }
 
+// What is in a deleted log is brought into the file by the first process that lets go of it, also when one that waits has made an empty log in its place: the
+// others may be killed before they do so.
+func TestDeletedLogIsRescuedBesideAnEmptyOne(t *testing.T) {
+	path := newPath(t)
+	h := startHelper(t, path, time.Hour)
+	s := openAt(t, path)
+	mine := take(t, s, "mine", "a", time.Hour)
+	must(t, os.Remove(path+"-wal"), os.Remove(path+"-shm"))
+	write(t, path+"-wal", "")
+	s.file.lookAt.Store(-1)
+	s.patience = time.Millisecond
+	_, err := try(s, "mine", "b", time.Hour)
+	says(t, err, "in use")
+	h.kill()
+	eventually(t, "the file can be opened", func() bool {
+		_, err = try(s, "held", "b", time.Hour)
+		return !errors.Is(err, errElsewhere)
+	})
+	if !errors.Is(err, store.ErrHeld) {
+		t.Errorf("what the killed process holds is %v for another", err)
+	}
+	release(t, s, mine)
+	sound(t, path)
+}
+
 // backup makes a copy of a file as it should be made.
 func backup(t *testing.T, path string) string {
 	t.Helper()
