@@ -29,12 +29,12 @@ func (r *Report) check(c Config) {
 		n.add(e, true)
 	}
 	r.Minimum, r.Figures.Errors, r.Figures.ErrorShare = n.amounts(c.Faults), n.errors, n.errorShare()
-	r.Void = append(r.Void, n.tooFew(c.Faults)...)
+	r.Void = append(r.Void, n.tooFew(c.Faults, r.span)...)
 	r.complete()
 	history := r.history()
 	r.Verdicts = proof.Check(history, proof.Rules{
 		Drift: drift, Clockless: c.clockless,
-		Jobs:     []proof.JobRule{jobRule(history)},
+		Jobs:     []proof.JobRule{jobRule(history, later(r.zero, zero()))},
 		Elements: []proof.ElementRule{{Names: elementNames(history)}},
 	})
 	caught := false
@@ -92,8 +92,19 @@ func (r *Report) history() proof.History {
 	return h
 }
 
-// jobRule expects every scheduled time from the first to the last that was recorded.
-func jobRule(h proof.History) proof.JobRule {
+// zero is what the wall clock shows at the instant 0 of the history, if it was not put since.
+func zero() time.Time { return time.Now().Add(-fleet.Now()).Round(0) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// jobRule expects every scheduled time from the first to the last that was recorded. zero is as late as the wall clock has shown it: no run
+// began before it was due by a clock that was put back since.
+func jobRule(h proof.History, zero time.Time) proof.JobRule {
 	first, last := int64(0), int64(0)
 	for _, e := range h {
 		if e.Kind == proof.Run && e.Recorded > 0 && e.Result == proof.Okay {
@@ -103,7 +114,7 @@ func jobRule(h proof.History) proof.JobRule {
 			last = max(last, e.Mark)
 		}
 	}
-	rule := proof.JobRule{Name: "job", Zero: time.Now().Add(due - fleet.Now()).UnixMilli()}
+	rule := proof.JobRule{Name: "job", Zero: zero.Add(due).UnixMilli()}
 	for mark := first; mark > 0 && mark <= last; mark += jobEvery.Milliseconds() {
 		rule.Expected = append(rule.Expected, mark)
 	}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,6 +182,49 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 				t.Errorf("what was reached is not in the report: %v", r.Minimum)
 			}
 		})
+	}
+}
+
+// A run in which a kind of work stopped says nothing of what came after that, however much there was before.
+func TestWorkThatStopsIsVoid(t *testing.T) {
+	late := func(w Work) (events []event) {
+		for _, e := range slices.Concat(enough(), caught()) {
+			n := newCount(Config{Namespace: "n"})
+			if n.add(e, true); n.work[w] == 0 && e.Kind != proof.Acquire { // all but this kind goes on
+				again := e
+				again.Token, again.At, again.Until = e.Token+1000, e.At+time.Hour, e.Until+time.Hour
+				events = append(events, again)
+			}
+		}
+		return events
+	}
+	for _, w := range slices.Concat([]Work{"none"}, works) {
+		if w == Sweeps { // the store forgets by itself
+			continue
+		}
+		r := reportOf(slices.Concat(enough(), caught(), late(w)))
+		r.span = proof.Span{To: time.Hour}
+		r.check(Config{Namespace: "n"})
+		if reason := fmt.Sprintf("no %s in the last third of the run", w); slices.Contains(r.Void, reason) != (w != "none") {
+			t.Errorf("without %s after the beginning: %q", w, r.Void)
+		}
+	}
+}
+
+// A run that began when it was due began in time, also if the wall clock was put back afterwards.
+func TestClockThatIsPutBack(t *testing.T) {
+	shown := zero().Add(500 * ms) // before it was put back
+	at := time.Minute
+	run := event{Event: proof.Event{Kind: proof.Run, Name: "job", Token: 1, Mark: shown.Add(at).UnixMilli(), At: at, Until: at + ms, Result: proof.Okay}}
+	granted := asked(proof.Acquire, "a", "@n/job/job", 1, at-ms, at, proof.Granted)
+	for _, seen := range []time.Time{shown, {}} {
+		r := reportOf(slices.Concat([]event{granted, run}, enough(), caught()))
+		r.zero = seen
+		r.check(Config{Namespace: "n"})
+		early := slices.ContainsFunc(r.Violations, func(v proof.Violation) bool { return v.Checker == proof.JobsChecker })
+		if early != seen.IsZero() {
+			t.Errorf("if the clock was seen before it was put back: %v, violations: %v", !seen.IsZero(), r.Violations)
+		}
 	}
 }
 

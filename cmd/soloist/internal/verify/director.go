@@ -55,6 +55,8 @@ type director struct {
 
 	mu     sync.Mutex
 	begun  time.Duration // when the first claim was granted: on a slow machine it takes long to start replicas
+	span   proof.Span    // from then until the faults ended
+	zero   time.Time     // the latest zero that was seen: the wall clock can be put back
 	events []event
 	told   map[eventKey]int // where in events
 	count  *count
@@ -207,8 +209,10 @@ const mostEnded = 10
 func (d *director) over() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.zero = later(d.zero, zero())
 	now := fleet.Now()
-	return d.begun > 0 && now-d.begun >= d.For && d.count.enough(d.Faults) || now-d.started >= d.Within || len(d.ended) >= mostEnded
+	d.span = proof.Span{From: d.begun, To: now}
+	return d.begun > 0 && now-d.begun >= d.For && d.count.enough(d.Faults, d.span) || now-d.started >= d.Within || len(d.ended) >= mostEnded
 }
 
 // disturb makes faults until the run is over, or the TTL turns out to be too short.

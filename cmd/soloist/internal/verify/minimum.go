@@ -2,7 +2,9 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/internal/records"
@@ -51,6 +53,7 @@ type count struct {
 	grants     int
 	errors     int
 	work       map[Work]int
+	last       map[Work]time.Duration // when it was done last
 	faults     map[Fault]int
 	sweeper    bool // the store forgets on request
 	caught     bool // the clients that are unsafe on purpose have believed in one lock at once
@@ -59,7 +62,7 @@ type count struct {
 }
 
 func newCount(c Config) *count {
-	return &count{namespace: c.Namespace, sweeper: c.sweeper, work: map[Work]int{}, faults: map[Fault]int{}, believed: map[string]event{}}
+	return &count{namespace: c.Namespace, sweeper: c.sweeper, work: map[Work]int{}, last: map[Work]time.Duration{}, faults: map[Fault]int{}, believed: map[string]event{}}
 }
 
 // add counts an event. What is told more than once is counted when its outcome is known; a belief when it is told
@@ -71,19 +74,39 @@ func (n *count) add(e event, first bool) {
 		n.control(e)
 	case e.Kind == proof.Belief && first:
 		if held, ok := map[string]Work{"lock": Locks, "semaphore": Permits, "leader": Leaderships}[kind]; ok {
-			n.work[held]++
+			n.did(held, e)
 		}
 	case e.Kind == proof.Run && e.Result == proof.Okay:
-		n.work[Runs]++
+		n.did(Runs, e)
 	case e.Kind == proof.Write && e.Result == proof.Okay:
-		n.work[Writes]++
+		n.did(Writes, e)
 	case e.Kind == proof.Swept && e.Count > 0:
-		n.work[Sweeps]++
+		n.did(Sweeps, e)
 	case e.Kind == proof.Fault:
 		n.faults[Fault(e.Fault)]++
 	case operation(e) && e.Result != proof.Unknown:
 		n.operation(e, kind)
 	}
+}
+
+func (n *count) did(w Work, e event) {
+	n.work[w]++
+	n.last[w] = max(n.last[w], e.At)
+}
+
+// stopped are the kinds of work of which there was none in the last third of a span.
+func (n *count) stopped(span proof.Span) (all []Work) {
+	for _, w := range n.works() {
+		if n.last[w] < span.To-(span.To-span.From)/3 {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// works are the kinds of work that the store allows.
+func (n *count) works() []Work {
+	return slices.DeleteFunc(slices.Clone(works), func(w Work) bool { return w == Sweeps && !n.sweeper })
 }
 
 func (n *count) kindOf(record string) (kind, name string) {
@@ -104,7 +127,7 @@ func (n *count) operation(e event, kind string) {
 	case e.Result == proof.Failed && e.Err != "":
 		n.errors++
 	case e.Kind == proof.Release && e.Result == proof.Okay && e.Mark > 0 && kind == "element":
-		n.work[Elements]++
+		n.did(Elements, e)
 	}
 }
 
@@ -121,10 +144,7 @@ func (n *count) control(e event) {
 // amounts are what has been reached of what a run with these faults needs.
 func (n *count) amounts(faults []Fault) []Amount {
 	var all []Amount
-	for _, w := range works {
-		if w == Sweeps && !n.sweeper {
-			continue
-		}
+	for _, w := range n.works() {
 		all = append(all, Amount{string(w), n.work[w], leastWork[w]})
 	}
 	for _, f := range faults {
@@ -133,21 +153,26 @@ func (n *count) amounts(faults []Fault) []Amount {
 	return all
 }
 
-// enough reports whether the run shows something if it ends now.
-func (n *count) enough(faults []Fault) bool {
+// enough reports whether the run shows something if it ends now. The span is from when the work began until now.
+func (n *count) enough(faults []Fault, span proof.Span) bool {
 	for _, a := range n.amounts(faults) {
 		if a.Reached < a.Least {
 			return false
 		}
 	}
-	return n.caught
+	return n.caught && len(n.stopped(span)) == 0
 }
 
 // tooFew reports why a run with this count shows nothing; it returns nothing if it does.
-func (n *count) tooFew(faults []Fault) (why []string) {
+func (n *count) tooFew(faults []Fault, span proof.Span) (why []string) {
 	for _, a := range n.amounts(faults) {
 		if a.Reached < a.Least {
 			why = append(why, fmt.Sprintf("too few %s: %d, and at least %d are needed", a.Kind, a.Reached, a.Least))
+		}
+	}
+	for _, w := range n.stopped(span) {
+		if n.work[w] > 0 {
+			why = append(why, fmt.Sprintf("no %s in the last third of the run", w))
 		}
 	}
 	if share := n.errorShare(); share > mostErrors {

@@ -30,6 +30,8 @@ type Report struct {
 	FirstTTL   time.Duration      `json:"ttl_asked_ns"` // at its beginning
 
 	events []event
+	span   proof.Span // of the run
+	zero   time.Time  // what the wall clock showed at the instant 0 of the history, as late as it was seen; zero if it was not
 }
 
 // A Verdict says in a word what a report says.
@@ -76,6 +78,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	r := reportOf(d.events)
 	r.Store, r.Seed, r.TTL, r.FirstTTL = caps, c.Seed, d.TTL, c.TTL
 	r.Figures.Seconds = (fleet.Now() - begun).Seconds()
+	r.span, r.zero = d.span, d.zero
 	r.Void = append(r.Void, d.notes...)
 	r.check(c)
 	r.ended(d.ended)
