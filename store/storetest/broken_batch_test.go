@@ -279,6 +279,14 @@ var batchFlaws = []flaw{
 		}
 		return choose(s, names, c)
 	}})},
+	{"choose-again", "a lease that has ended is the holder's", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		for i, name := range names {
+			if r := look(s, name); r.Holder == c.Holder && r.Left <= 0 {
+				return i, store.Outcome{Err: &store.HeldError{Record: r}}
+			}
+		}
+		return choose(s, names, c)
+	}})},
 	{"choose-all-taken", "the refusal is of the first name", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		i, o := choose(s, names, c)
 		if o.Err != nil {

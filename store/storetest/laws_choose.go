@@ -16,7 +16,7 @@ var chooseLaws = []law{
 	{name: "choose-first-free", needs: []need{chooses}, check: chooseFirstFree,
 		rule: "Choose takes the first free name, in the order given, and returns its index."},
 	{name: "choose-again", needs: []need{chooses}, check: chooseAgain,
-		rule: "A holder that already has one of the names gets that grant again, even when an earlier name is free. One that it has released, and that lingers, it has not."},
+		rule: "A holder that already has one of the names gets that grant again, even when an earlier name is free. One that it has released, and that lingers, it has not, nor one whose lease has ended."},
 	{name: "choose-all-taken", needs: []need{chooses}, check: chooseAllTaken,
 		rule: "When all names are taken, Choose returns the *HeldError of the one that would be free first, with its index."},
 	{name: "choose-grants", needs: []need{chooses}, check: chooseGrants,
@@ -108,6 +108,8 @@ func chooseAgain(s *subject) {
 	r.Linger = hour
 	s.released(r)
 	s.chosen(names[1:], "b", 1)
+	over := s.abandoned(s.name(), "b")
+	s.chosen([]string{s.name(), over.name}, "b", 0)
 }
 
 func chooseAllTaken(s *subject) {
