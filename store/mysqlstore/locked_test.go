@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -225,6 +226,34 @@ func TestChoicePassesByALockedName(t *testing.T) {
 				t.Errorf("chosen was %s, %+v, %v; want the first name, which is not locked any more", name, g, err)
 			}
 		})
+	}
+}
+
+// A choice tries names again that others had locked when it tried them first: the locks may be gone.
+func TestChoiceTriesLockedNamesAgain(t *testing.T) {
+	s, w := wired(t, Config{}, nil)
+	names := []string{"locked/1", "locked/2"}
+	for _, name := range names {
+		release(t, s, store.Release{Name: name, Holder: "a", Token: take(t, s, name, "a").Token, Retain: time.Hour})
+	}
+	tx := begin(t, s.db, nil)
+	exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" FOR UPDATE")
+	second := w.keepBack(":-1") // in it the first name is only read
+	answered := make(chan string, 1)
+	go func() {
+		i, g, err := s.Choose(t.Context(), names, claim("", "b"))
+		answered <- fmt.Sprintf("%s, granted %t, %v", names[i], g.Token > 0, err)
+	}()
+	<-second.is
+	third := w.keepBack(sqlCommit) // each name has been tried before it
+	close(second.goes)
+	<-third.is
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	close(third.goes)
+	if got, want := <-answered, "locked/1, granted true, <nil>"; got != want {
+		t.Errorf("chosen was %s, want %s", got, want)
 	}
 }
 

@@ -430,7 +430,7 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 		t.Errorf("the finding is %+v", f)
 	}
 	exec(t, db, "ALTER TABLE "+s.cfg.Table+" ENGINE = InnoDB")
-	replica := servers.MariaDB(t, "--server-id=2", "--read-only")
+	replica := servers.MariaDB(t, "--server-id=2", "--read-only", "--report-host=127.0.0.1") // without it the primary does not list it
 	behind := connect(t, replica.URL, nil)
 	exec(t, behind, fmt.Sprintf("CHANGE MASTER 'main' TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
 		server.Addr[strings.LastIndexByte(server.Addr, ':')+1:], servers.MariaDBPassword), "START SLAVE 'main'")
@@ -452,6 +452,14 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 	}
 	if c, err := observer.Capabilities(ctx); err != nil || c.Fencing.Answer != store.No {
 		t.Errorf("to a user who may not list the replicas, and sees what each session does: %+v, %v", c, err)
+	}
+	exec(t, db, "CREATE USER lister@'127.0.0.1' IDENTIFIED BY 'canary'", "GRANT SELECT ON test.* TO lister@'127.0.0.1'", "GRANT REPLICATION MASTER ADMIN ON *.* TO lister@'127.0.0.1'")
+	lister, err := New(connect(t, server.URL, func(c *mysql.Config) { c.User, c.Passwd = "lister", "canary" }), s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := lister.Capabilities(ctx); err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("to a user who may list the replicas, and sees its own sessions alone: %+v, %v", c, err)
 	}
 	r, err := New(behind, s.cfg)
 	if err != nil {

@@ -387,6 +387,22 @@ func TestBigStates(t *testing.T) {
 	if err = errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}
+
+	// The longest names and holders stand in a request as often as anything does.
+	long := make([]store.Claim, 1000)
+	for i := range long {
+		number := intLiteral(int64(1000 + i))
+		long[i] = claim(strings.Repeat("n", store.MaxName-len(number))+number, strings.Repeat("h", store.MaxName-len(number))+number)
+	}
+	for _, m := range modes {
+		s := open(t, connect(t, small.URL, m.driver), m.config)
+		take(t, s, "first", "a") // then it knows what the server takes
+		for _, o := range acquire(t, s, long...) {
+			if o.Err != nil {
+				t.Fatalf("%s: %v", m.name, o.Err)
+			}
+		}
+	}
 }
 
 // Tokens end at the end of their range, and do not begin anew.
