@@ -381,6 +381,8 @@ func TestTroubles(t *testing.T) {
 		"lost":                {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "lost")}}, "lease lost"},
 		"lost long ago":       {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -50*time.Hour, -49*time.Hour, "lost")}}, ""},
 		"failed":              {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "failed")}}, "failed"},
+		"panicked":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "panicked")}}, "panicked"},
+		"and then well":       {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "panicked"), run(2, -10*s, -5*s, "ok")}}, ""},
 		"overdue":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute)}, "overdue"},
 		"within its grace":    {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Grace: 5 * time.Minute}, ""},
 		"after its grace":     {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-8 * time.Minute), Grace: 5 * time.Minute}, "overdue"},

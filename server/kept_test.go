@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A page of what was read before goes on behind its name, whatever names other kinds have, and also if the name is gone.
@@ -41,6 +44,55 @@ func TestPagesOfWhatWasRead(t *testing.T) {
 		}
 		if shown := strings.Join(got, " "); shown != want {
 			t.Errorf("%s shows %q instead of %q", path, shown, want)
+		}
+	}
+}
+
+// A cutStore tells a part of each list, and then an error.
+type cutStore struct{ *soloisttest.Store }
+
+func (s cutStore) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s cutStore) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for r, err := range s.Store.ListAfter(ctx, prefix, after) {
+			if err == nil && !yield(r, nil) {
+				return
+			}
+			break
+		}
+		yield(store.Record{}, errors.New("the connection was reset"))
+	}
+}
+
+// A page of which the store has told a part shows what was read before instead, and nothing twice.
+func TestAPageOfWhichAPartWasRead(t *testing.T) {
+	whole := soloisttest.NewStore()
+	for _, name := range []string{"alpha", "middle"} {
+		if _, err := soloisttest.NewReplica(t, whole.Share(), soloist.Config{}).TryLock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := New(soloisttest.NewReplica(t, cutStore{whole.Share()}, soloist.Config{}), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Drain()
+	read := newSnapshot()
+	read.leases = &listed[soloist.LeaseInfo]{at: time.Now()}
+	for _, name := range []string{"alpha", "middle"} {
+		read.leases.items = append(read.leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: name, Holder: "a#b", Token: 1, Left: time.Minute})
+	}
+	s.watch.mu.Lock()
+	s.watch.last = read // it is not read anew
+	s.watch.mu.Unlock()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/locks", nil))
+	for _, name := range []string{"alpha", "middle"} {
+		if n := strings.Count(w.Body.String(), ">"+name+"<"); n != 1 {
+			t.Errorf("%d: %s is there %d times", w.Code, name, n)
 		}
 	}
 }

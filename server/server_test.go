@@ -849,6 +849,18 @@ func TestStoreAway(t *testing.T) {
 	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
 }
 
+// A refusal tells when to try again, also where nobody knows for how long the name is held.
+func TestRetryAfterOfARefusal(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	for left, want := range map[time.Duration]string{0: "1", 300 * time.Millisecond: "1", 2500 * time.Millisecond: "3"} {
+		w := httptest.NewRecorder()
+		s.server.problemOf(t.Context(), &soloist.HeldError{Name: "x", Left: left}).write(w)
+		if got := w.Header().Get("Retry-After"); w.Code != 409 || got != want {
+			t.Errorf("%d, with %v left: Retry-After %q, want %q", w.Code, left, got, want)
+		}
+	}
+}
+
 // A response that cannot be written is a problem, and not an empty success.
 func TestResponseThatCannotBeWritten(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
