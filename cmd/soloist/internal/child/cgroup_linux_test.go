@@ -120,9 +120,11 @@ func TestAGuardIsReplaced(t *testing.T) {
 	}
 	for range 3 {
 		waitFor(t, "a guard", guard)
-		if err := unix.Kill(last, unix.SIGKILL); err != nil {
+		killed := last
+		if err := unix.Kill(killed, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
+		waitFor(t, "the guard to be no zombie", func() bool { _, there := readProcess(killed); return !there })
 	}
 	waitFor(t, "a guard", guard)
 	if err := unix.Kill(parent, unix.SIGKILL); err != nil {

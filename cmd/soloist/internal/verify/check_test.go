@@ -290,6 +290,8 @@ func TestTakeOver(t *testing.T) {
 		asked(proof.Acquire, "c", announcement, 1, 1300*ms, 1301*ms, proof.Granted), faulted(Kill, "c", 1302*ms, 1303*ms),
 		asked(proof.Acquire, "b", element, 2, 5000*ms, 5001*ms, proof.Granted), // nobody has waited for it
 		asked(proof.Acquire, "d", announcement, 2, 9000*ms, 9001*ms, proof.Granted),
+		asked(proof.Acquire, "e", "y", 1, 9100*ms, 9101*ms, proof.Granted), asked(proof.Release, "e", "y", 1, 9102*ms, 9103*ms, proof.Lost), faulted(Kill, "e", 9104*ms, 9105*ms), // it knew that it held nothing
+		asked(proof.Acquire, "b", "y", 2, 9200*ms, 9201*ms, proof.Granted),
 	})
 	if f.OfHolders != 1 || f.Takeover.Count != 1 || f.Takeover.Max != 1150*ms {
 		t.Errorf("take-over: %+v, kills of holders: %d", f.Takeover, f.OfHolders)
