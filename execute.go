@@ -111,14 +111,15 @@ func (j Job) verdict(record RunRecord) (over, done bool) {
 	return last, last
 }
 
-// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back.
+// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back. While nobody
+// knows whether that is written it asks again: if it is, and the run may be run once only, no other replica can begin it.
 func (x *execution) announced() bool {
-	err := x.lease.extend(x.ctx, x.lease.opts.TTL, func(e *store.Extension) {
-		e.State = x.state.json()
-		if x.job.Crash == CrashGiveUp {
-			e.Mark = max(0, x.key())
+	err := x.tellBeginning()
+	for wait := newBackoff(x.client.cfg.RequestTimeout / 8); errors.Is(err, ErrUnknown) && wait.sleep(x.ctx); {
+		if again := x.tellBeginning(); !open(again) { // else it may still be written
+			err = again
 		}
-	})
+	}
 	if err == nil {
 		return true
 	}
@@ -128,6 +129,16 @@ func (x *execution) announced() bool {
 		x.client.log.Warn("giving back a job", "job", x.job.Name, "err", err)
 	}
 	return false
+}
+
+// tellBeginning asks the store once to record that the run begins.
+func (x *execution) tellBeginning() error {
+	return x.lease.extend(x.ctx, x.lease.opts.TTL, func(e *store.Extension) {
+		e.State = x.state.json()
+		if x.job.Crash == CrashGiveUp {
+			e.Mark = max(0, x.key())
+		}
+	})
 }
 
 // try calls the job's function once, and returns what it returned beside the record of that.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -289,12 +290,16 @@ type cannotBeginYet struct {
 	*soloisttest.Store
 	left atomic.Int32
 	late bool // it has recorded it when it says so
+	lost bool // it does not say so, but that nobody knows
 }
 
 func (s *cannotBeginYet) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	if strings.HasPrefix(extensions[0].Name, "job/") && s.left.Add(-1) >= 0 {
 		if s.late {
 			_, _ = s.Store.Extend(ctx, extensions)
+		}
+		if s.lost {
+			return nil, store.AsUnknown(errors.New("the reply was lost"))
 		}
 		return nil, errors.New("read-only")
 	}
@@ -339,6 +344,45 @@ func TestManualRunThatHasNotBegunIsNotGivenUp(t *testing.T) {
 			t.Errorf("it was begun %d times, and is told as %+v, %v, with %d refusals left", len(all), run, err, s.left.Load())
 		}
 	})
+}
+
+// A run that may be run once only is begun when the reply that its beginning is recorded was lost: no other replica could begin it any more. When the replica
+// shuts down before it knows that, nobody runs it.
+func TestRunWhoseBeginningIsUnknown(t *testing.T) {
+	for name, tt := range map[string]struct {
+		left     int32
+		late     bool
+		outcomes []string
+	}{
+		"the reply was lost":     {1, true, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
+		"the request was lost":   {1, false, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
+		"some replies were lost": {5, true, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
+		"all replies are lost":   {math.MaxInt32, true, []string{soloist.OutcomeAbandoned, soloist.OutcomeOK}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, shared *soloisttest.Store, a, _ *soloist.Client) {
+				s := &cannotBeginYet{Store: shared, late: tt.late, lost: true}
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: soloist.CrashGiveUp, Do: func(context.Context, soloist.Run) error { return nil }}
+				stop := start(t, soloisttest.NewReplica(t, s, soloist.Config{Drain: -1}), job)
+				s.left.Store(tt.left)
+				time.Sleep(time.Hour + 10*time.Second)
+				begin := time.Now()
+				if stop(); time.Since(begin) > time.Second {
+					t.Errorf("the replica ended after %v", time.Since(begin))
+				}
+				start(t, a, job)
+				time.Sleep(time.Hour)
+				info, err := a.Admin().Job(background, "tick")
+				var outcomes []string
+				for _, run := range info.Runs {
+					outcomes = append(outcomes, run.Outcome)
+				}
+				if err != nil || !slices.Equal(outcomes, tt.outcomes) {
+					t.Errorf("%+v, %v; want %v", info.Runs, err, tt.outcomes)
+				}
+			})
+		})
+	}
 }
 
 // A manual run that is done, while a scheduled time that was due before it was asked for still waits, does not take the place of that time.
