@@ -210,7 +210,7 @@ const overMost = 4096
 // An ending is the end of a lease, or a change of it, as seal_free.sql tells.
 type ending struct{ token, at int64 }
 
-// ended wakes those who watch a row when its lease is over or ends sooner. Tokens grow, and so do the places of the changes of one lease in the WAL. So what
+// ended wakes those who watch a row when its lease is over or ends sooner. Tokens grow, and so does what fence.sql gives for the changes of one lease. So what
 // somebody sends again who has read it wakes nobody.
 func (h *hub) ended(w words) {
 	h.mu.Lock()
