@@ -202,6 +202,24 @@ func (f *field) inLine(n int64) {
 	servers.Wait(f, "a place in the queue", func() bool { return f.server.inQueue(f, f.below, "a") == n })
 }
 
+// deleted deletes the record of the name by hand, while by has it, and a key tells those who wait for it when its session ends.
+func (f *field) deleted(by *etcdstore.Store) {
+	if _, err := claimed(f, by, "a"); err != nil {
+		f.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(background)
+	waits := waiting(ctx, by, "a", "z")
+	f.inLine(1)
+	stop()
+	<-waits
+	if _, err := by.Leave(background, "a", "z"); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := f.server.client.Delete(background, f.below+"n/a\trecord"); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // stand has x stand in the queue of the name until its context ends, which may be before etcd's reply has come: then it calls again, and its error is of all calls.
 func (f *field) stand() (all error) {
 	for within := 50 * time.Millisecond; ; within *= 2 {
@@ -282,6 +300,16 @@ var errands = []errand{
 		f.inLine(1)
 	}, func(f *field) error { return f.releases(0) }, func(f *field) bool { return f.record().Holder == "heir" }, func(f *field) { served(f, f.heir) }, true},
 	{"a place behind another", func(f *field) {
+		if _, err := claimed(f, f.other, "a"); err != nil {
+			f.Fatal(err)
+		}
+	}, (*field).stand, func(f *field) bool { return f.server.inQueue(f, f.below, "a") == 1 }, nil, false},
+	{"a place in front after a deleted record", func(f *field) { f.deleted(f.other) }, func(f *field) error {
+		_, _, err := f.s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+		return err
+	}, func(f *field) bool { return f.held() || f.server.inQueue(f, f.below, "a") == 1 }, nil, false},
+	{"a place behind another after a deleted record", func(f *field) {
+		f.deleted(f.server.open(f, f.below))
 		if _, err := claimed(f, f.other, "a"); err != nil {
 			f.Fatal(err)
 		}

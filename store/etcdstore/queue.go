@@ -121,6 +121,12 @@ func (s *Store) await(ctx context.Context, at *place, free <-chan struct{}) *pai
 // ExpiredAge of its grant.
 func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mine bool, expired time.Duration, err error) {
 	before, _ := s.sights.of(c.Name)
+	stands := false // a ticket that this call has written may be there
+	defer func() {
+		if stands && err != nil && !errors.Is(err, store.ErrHeld) {
+			err = store.AsUnknown(err)
+		}
+	}()
 	for range attempts {
 		of, err := s.session(ctx, c.TTL)
 		if err != nil {
@@ -139,14 +145,17 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 			continue
 		case err != nil:
 			return pair{}, false, 0, err
+		case p.unsure && waits:
+			before, stands = p, true
+			continue
 		case p.unsure: // another session has the name than this handle knew
 			before = p
 			s.ticketGone(at.placeKey)
 			continue
 		case p.err != nil || p.taken && !p.record.Released && p.record.Holder == c.Holder: // nobody waits for what he has
-			if waits {
+			if waits || stands {
 				_, err = s.Leave(ctx, c.Name, c.Holder)
-				err = store.AsUnknown(err)
+				err, stands = store.AsUnknown(err), false
 			}
 			s.ticketGone(at.placeKey)
 			return p, p.err == nil && err == nil, 0, errors.Join(p.err, err)
@@ -193,7 +202,7 @@ func (s *Store) take(ctx context.Context, c store.Claim, p pair) (pair, time.Dur
 // last. waits reports that there is a ticket.
 //
 // The key by which those who wait hear of the end of a lease is attached to the session that has the name: while it is there, the name is taken. The first who waits writes it, and
-// must know that session. If somebody has deleted the record by hand, the key is that of a session which does not have the name: then it is deleted, and p is unsure.
+// must know that session. If somebody has deleted the record by hand, the key is that of a session which does not have the name: then it is deleted, and p is unsure, although there is a ticket.
 func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, before pair) (waits bool, p pair, err error) {
 	client, err := s.clients.get(ctx)
 	if err != nil {
@@ -249,7 +258,7 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, 
 	if reply.Succeeded && p.err == nil {
 		if kvs := seen[len(seen)-1].GetResponseRange().Kvs; !p.taken || len(kvs) == 1 && kvs[0].Lease != int64(leaseOf(p.record.Session)) {
 			p.unsure = true
-			return false, p, s.untell(ctx, client, queued, kvs)
+			return true, p, s.untell(ctx, client, queued, kvs)
 		}
 	}
 	return true, s.sights.see(c.Name, p), nil
