@@ -165,6 +165,7 @@ func (g *claimGroup) claim(scheduled int64, newHolder func() string) store.Claim
 // answerGroup takes the answer to the claim of a group's name. It returns the jobs if this replica is to claim them; else it puts them off.
 // The error is that of the claim, unless it was refused.
 func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Time) ([]*plannedJob, error) {
+	p.reckons(now)
 	g := req.group
 	wake, failed := p.soon(now), out.Err
 	late := true // if the name is another's until it is too late for a job, that is claimed alone while there is time

@@ -540,3 +540,93 @@ func TestAGroupIsClaimedAgainByTheSameHolder(t *testing.T) {
 		t.Errorf("claimed as %+v, and for the next time as %+v", claims[1], claims[2])
 	}
 }
+
+// A replica whose clock was ahead, and was set back, begins what is due by the right one: it is not to wait until that shows what the wrong one did.
+func TestClockThatWasAheadAndIsSetBack(t *testing.T) {
+	const wrong = 120*time.Hour + 30*minute // as which the clock shows 30 minutes
+	at := func(now time.Time) trip { return trip{now, now} }
+	join := func(p *planner, j *plannedJob, now time.Duration) { p.joined([]*plannedJob{j}, after(now)) }
+	refusal := func(j *plannedJob, age, left time.Duration) store.Outcome {
+		return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: j.name, Holder: "x", Token: 1, Age: age, Left: left}}}
+	}
+	for _, row := range []struct {
+		what     string
+		schedule Schedule
+		known    time.Duration // since when the job is known, by its clock then
+		before   func(p *planner, j *plannedJob)
+		want     string // from 33 minutes on
+	}{
+		{"it looked at a job that is due every hour", Every(time.Hour), 0, func(p *planner, j *plannedJob) {
+			join(p, j, 30*minute)
+			for _, req := range p.request(p.due(after(wrong)), after(wrong)) {
+				p.answer(req, answer{trip: at(after(wrong))})
+			}
+		}, "at 1h0m0s it claims 1h0m0s"},
+		{"it looked at a job that is due once", At(after(time.Hour)), 0, func(p *planner, j *plannedJob) {
+			join(p, j, 30*minute)
+			for _, req := range p.request(p.due(after(wrong)), after(wrong)) {
+				p.answer(req, answer{trip: at(after(wrong))})
+			}
+		}, "at 1h0m0s it claims 1h0m0s"},
+		{"a job joined", Every(time.Hour), wrong, func(p *planner, j *plannedJob) { join(p, j, wrong) }, "at 1h0m0s it claims 1h0m0s"},
+		{"a job was added", Every(time.Hour), wrong, func(p *planner, j *plannedJob) { join(p, j, 33*minute) }, "at 1h0m0s it claims 1h0m0s"},
+		{"a run of a fixed delay ended", Delay(10 * minute), 0, func(p *planner, j *plannedJob) {
+			j.phase = granted
+			p.ended(ending{job: j, recorded: true, state: jobState{Ended: ms(wrong)}}, after(wrong))
+		}, "at 43m0s it claims 43m0s"},
+		{"it was refused a time of that day", Every(time.Hour), 0, func(p *planner, j *plannedJob) {
+			j.mark = ms(0)
+			join(p, j, 30*minute)
+			req := p.request(p.due(after(wrong-29*minute-55*second)), after(wrong-29*minute-55*second))[0]
+			p.answer(req, answer{trip: at(after(wrong - 29*minute - 55*second)), out: refusal(j, second, minute)})
+		}, "at 33m0s it claims 1ms, at 1h0m0s it claims 1h0m0s"},
+		{"it saw a lease of another replica", Every(24 * time.Hour), 0, func(p *planner, j *plannedJob) {
+			p.read(j, store.Record{Holder: "x", Token: 1, Age: 10 * minute, Left: minute, Mark: ms(0)}, at(after(wrong)))
+			join(p, j, wrong)
+		}, "at 33m0s it claims 1ms"},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			p := testPlanner()
+			job := p.with(t, Job{Name: "tick", Schedule: row.schedule, Do: doNothing, Grace: 15 * second})
+			if row.known > 0 {
+				spec := job.jobSpec
+				p.remove(job)
+				p.add(spec, after(row.known))
+				job = p.jobs["tick"]
+			}
+			row.before(p, job)
+			got := ""
+			for now := 33 * minute; now <= time.Hour; now += 5 * second {
+				for _, req := range p.request(p.due(after(now)), after(now)) {
+					a := answer{trip: at(after(now))}
+					if req.claims {
+						if got != "" {
+							got += ", "
+						}
+						got += fmt.Sprintf("at %v it claims %v", now, time.UnixMilli(req.claim.Mark).Sub(epoch))
+						a.out = refusal(job, 0, time.Hour)
+					}
+					p.answer(req, a)
+				}
+			}
+			check(t, "the replica", got, row.want)
+		})
+	}
+}
+
+// So it is with what another replica claimed for all when the clock was ahead.
+func TestGroupWhoseClockIsSetBack(t *testing.T) {
+	p, jobs := pair(t)
+	wrong := after(120*time.Hour + second)
+	groups, _ := p.requestGroups(p.due(wrong), wrong)
+	if _, err := p.answerGroup(groups[0], store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Left: 2 * second}}}, wrong); err != nil {
+		t.Fatal(err)
+	}
+	if due := p.due(after(59 * second)); len(due) > 0 {
+		t.Errorf("%d jobs are looked at before they are due", len(due))
+	}
+	check(t, "the replica", p.waits(), "looks again at 1m0s")
+	if due := p.due(after(minute)); len(due) != len(jobs) {
+		t.Errorf("%d jobs are due after a minute, want %d", len(due), len(jobs))
+	}
+}

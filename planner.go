@@ -20,6 +20,7 @@ type planner struct {
 	jobs  map[string]*plannedJob // by name
 	fresh []*plannedJob          // those that have not joined
 	wakes wakeHeap               // of the idle ones
+	clock time.Time              // the latest that the wall clock has shown when something was reckoned by it
 	news  controlNews            // what people have asked of jobs, and which runs have been interrupted, when this was heard last
 
 	limits  groupLimits
@@ -44,7 +45,7 @@ func (p *planner) begin(now time.Time) {
 		if j.phase == idle || j.phase == joining {
 			p.unwake(j)
 			*j = plannedJob{jobSpec: j.jobSpec, index: -1, gone: j.gone}
-			j.knownSince(now)
+			p.knownSince(j, now)
 			p.fresh = append(p.fresh, j)
 		}
 	}
@@ -53,13 +54,14 @@ func (p *planner) begin(now time.Time) {
 // add adds a job that is known here since now. It is not due before it has joined.
 func (p *planner) add(spec *jobSpec, now time.Time) {
 	j := &plannedJob{jobSpec: spec, index: -1, gone: make(chan struct{})}
-	j.knownSince(now)
+	p.knownSince(j, now)
 	p.jobs[spec.job.Name] = j
 	p.fresh = append(p.fresh, j)
 }
 
 // knownSince sets since when the job is known here.
-func (j *plannedJob) knownSince(now time.Time) {
+func (p *planner) knownSince(j *plannedJob, now time.Time) {
+	p.reckons(now)
 	j.since = now.Truncate(time.Millisecond)
 	if j.once() {
 		j.since = time.Time{} // a time before the job was known is not left out, only missed
@@ -70,7 +72,7 @@ func (j *plannedJob) knownSince(now time.Time) {
 func (p *planner) update(j *plannedJob, spec *jobSpec, now time.Time) {
 	once := j.once()
 	if j.jobSpec = spec; j.once() != once {
-		j.knownSince(now)
+		p.knownSince(j, now)
 	}
 	p.stale = true
 	if j.phase == idle {
@@ -123,8 +125,31 @@ func (p *planner) joined(jobs []*plannedJob, now time.Time) {
 	}
 }
 
+// reckons notes that something is reckoned by what the wall clock shows.
+func (p *planner) reckons(now time.Time) { p.clock = later(p.clock, now.Round(0)) }
+
+// setBack looks at all again because the wall clock was set back to now. What it showed was wrong: a time that seemed to be missed may be due yet, and nothing
+// that this replica has seen was later than now. When a lease ends is asked anew.
+func (p *planner) setBack(now time.Time) {
+	p.clock = now.Round(0)
+	for _, j := range p.jobs {
+		for _, at := range []*time.Time{&j.since, &j.ended, &j.timely.at, &j.timely.last} {
+			*at = earlier(at.Round(0), now.Truncate(time.Millisecond))
+		}
+		if !j.leaseEnd.IsZero() {
+			j.leaseEnd, j.behind = now, true
+		}
+		if j.phase == idle {
+			p.lookAgain(j, now)
+		}
+	}
+}
+
 // due returns the jobs that are to be looked at by now. Each is to be requested, with its group or alone.
 func (p *planner) due(now time.Time) []*plannedJob {
+	if now.Round(0).Before(p.clock) {
+		p.setBack(now)
+	}
 	if p.stale {
 		p.groups, p.stale = claimGroups(p.jobs, p.limits, p.groups), false
 	}
@@ -197,6 +222,7 @@ type step struct {
 // answer takes the answer to a request.
 func (p *planner) answer(req jobRequest, a answer) (s step) {
 	j, now := req.job, a.answered
+	p.reckons(now)
 	var held *store.HeldError
 	var done *store.DoneError
 	if req.claims {
@@ -252,6 +278,7 @@ func (p *planner) unanswered(requests []jobRequest, now time.Time) {
 
 // ended takes the end of what a grant has led to.
 func (p *planner) ended(e ending, now time.Time) {
+	p.reckons(now)
 	j := e.job
 	if e.back {
 		j.leaseEnd = now // to claim it although it may not be due: its record shows the run that was not begun
@@ -301,6 +328,7 @@ func (p *planner) spread(at time.Time) time.Time { return at.Add(p.draw(20 * tim
 
 // lookAgain sets when to look at a job again by what is known of it at now.
 func (p *planner) lookAgain(j *plannedJob, now time.Time) {
+	p.reckons(now)
 	wake, _ := j.next(now)
 	p.lookAt(j, wake)
 }

@@ -147,9 +147,9 @@ func (r *Runner) loop(ctx context.Context) {
 
 // look lets new jobs join and returns the jobs that are due, and for how long there is nothing else to do.
 func (r *Runner) look(ctx context.Context) (due []*plannedJob, wait time.Duration) {
-	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now() // under the mutex: the planner takes an earlier time than it has been told for a clock that was set back
 	if len(r.plan.fresh) > 0 && !now.Before(r.joinAt) {
 		r.mu.Unlock()
 		err := r.join(ctx)
