@@ -155,23 +155,28 @@ func runReleased(r store.Record, job, why string, now time.Time) (mark int64, st
 		s.Trigger = max(s.Trigger, -s.Pending)
 	case s.Pending > 0:
 		run.ScheduledAt = time.UnixMilli(s.Pending).UTC()
-		mark = started.UnixMilli()
+		mark = max(started.UnixMilli(), s.Pending)
 	default:
-		run.ScheduledAt = newestDue(s.Schedule, job, time.UnixMilli(r.Mark), started).UTC()
-		mark = started.UnixMilli()
+		due := newestDue(s.Schedule, job, time.UnixMilli(max(r.Mark, s.Since)), started)
+		run.ScheduledAt = due.UTC()
+		mark = max(started.UnixMilli(), due.UnixMilli())
 	}
 	s.Pending, s.Attempts, s.Manual, s.Ended = 0, 0, 0, now.UnixMilli()
 	s.add(run)
 	return max(mark, 0), s.json()
 }
 
-// newestDue returns the newest scheduled time in (after, until] of a schedule that is known by its text; else until.
+// newestDue returns the newest scheduled time in (after, until] of a schedule that is known by its text. If there is none it is the next one, which a holder whose
+// clock is ahead by up to skew has begun; else until.
 func newestDue(text, job string, after, until time.Time) time.Time {
 	schedule := parseSchedule(text, job)
 	if _, delayed := schedule.(delay); schedule == nil || delayed {
 		return until
 	}
 	if due := latest(schedule, later(after, until.AddDate(-1, 0, 0)), until); !due.IsZero() {
+		return due
+	}
+	if due := schedule.Next(later(after, until)); !due.IsZero() && !due.After(until.Add(skew)) {
 		return due
 	}
 	return until

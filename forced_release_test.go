@@ -251,3 +251,34 @@ func TestForcedReleaseLeavesWhatWasDueSince(t *testing.T) {
 		}
 	}
 }
+
+// The clock of who releases a run by force may be behind that of who began it: the scheduled time of the run is done all the same, and is the one in the history.
+func TestForcedReleaseByAClockThatIsBehind(t *testing.T) {
+	due := after(2 * time.Hour)
+	for what, row := range map[string]struct {
+		behind time.Duration
+		mark   int64
+		state  jobState
+		again  string // what the next replica runs; "" if it is nothing
+	}{
+		"one that is recorded":                      {50 * time.Millisecond, ms(time.Hour), jobState{Pending: due.UnixMilli()}, ""},
+		"one that is recorded, of another day":      {time.Hour, ms(time.Hour), jobState{Pending: due.UnixMilli()}, ""},
+		"one that follows from what was done":       {50 * time.Millisecond, ms(time.Hour), jobState{}, ""},
+		"the first":                                 {2 * time.Second, 0, jobState{Since: ms(61 * minute)}, ""},
+		"one before it, by a clock that is right":   {0, ms(0), jobState{}, ""},
+		"one that was begun some seconds before it": {5 * time.Second, ms(time.Hour), jobState{}, "2h0m0s attempt 1"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			row.state.Schedule = "@every 1h0m0s"
+			released := due.Add(10 * minute)
+			record := store.Record{Mark: row.mark, Age: 10 * minute, Holder: "a#1", Token: 1, State: row.state.json()}
+			mark, state := runReleased(record, "tick", "a test", released.Add(-row.behind))
+			_, job := known{schedule: Every(time.Hour), missed: MissedOnce}.planner(t)
+			d := job.decide(store.Grant{Token: 2, Mark: max(mark, row.mark), State: state}, trip{released, released})
+			check(t, "the next replica", d.text(), row.again)
+			if runs := d.state.Runs; row.again == "" && (len(runs) != 1 || !runs[0].ScheduledAt.Equal(due)) {
+				t.Errorf("the history has %+v, want the time %v", runs, due)
+			}
+		})
+	}
+}
