@@ -15,6 +15,7 @@ type target struct {
 	kind   Kind
 	shown  string   // the name as the user gave it
 	parent string   // the job of an element
+	holder string   // of the claim; "" for a new one
 	name   string   // the record's
 	names  []string // the names to choose from, if there are several; name is the first
 	mark   int64

@@ -80,7 +80,10 @@ func replicaOf(holder string) string {
 // holderFor returns the holder of one attempt at t. The holder of a permit contains the number of permits, so that
 // Admin.Semaphores can show the limit without another record.
 func (c *core) holderFor(t target) string {
-	if t.names == nil {
+	switch {
+	case t.holder != "":
+		return t.holder
+	case t.names == nil:
 		return c.newHolder()
 	}
 	return c.newHolder() + "/" + strconv.Itoa(len(t.names))

@@ -98,7 +98,7 @@ func parsePage(state []byte, jobs map[uint32]uint32) error {
 type presence struct {
 	client *Client // with the client's options, without those for work
 	id     string
-	holder string // of the records that list the jobs, which are of this replica alone: no claim of it is in the way of another
+	holder string // of the records that list the jobs, which are of this replica alone: no claim of it is in the way of another. Those of its own record begin with it
 	start  time.Time
 	dirty  chan struct{} // has a value when the jobs have changed
 
@@ -112,6 +112,7 @@ type presence struct {
 	// Used only by the goroutine that calls announce and keep.
 	lease   *Lease    // nil before the first announce
 	claimed time.Time // when it was requested
+	claims  int       // how often it was
 	shown   int       // pages that have been written
 }
 
@@ -219,9 +220,11 @@ func (p *presence) claim(ctx context.Context) (*Lease, error) {
 	t := target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id}
 	for again := false; ; again = true {
 		p.claimed = time.Now()
+		p.claims++
+		t.holder = p.holder + "-" + strconv.Itoa(p.claims)
 		lease, err := c.try(ctx, t)
 		var held *HeldError
-		if again || !errors.As(err, &held) || replicaOf(held.Holder) != replicaOf(p.holder) {
+		if again || !errors.As(err, &held) || !strings.HasPrefix(held.Holder, p.holder+"-") { // another replica may have the same name
 			return lease, err
 		}
 		_ = c.releaseBatch([]store.Release{{Name: t.name, Holder: held.Holder, Token: held.Token, State: []byte{}}}) // if it is not released, the next claim says so

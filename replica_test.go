@@ -448,8 +448,14 @@ func (s *hook) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outco
 
 // A replica that comes back while another one removes the records of those that have died is listed with its jobs, whichever of the two is slow.
 func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
-	for what, slow := range map[string]string{"who buries it is slow": "other", "it is slow": "one"} {
+	for what, tt := range map[string]struct{ slow, other, at string }{
+		"who buries it is slow": {"other", "other", "replica/"},
+		"it is slow":            {"one", "other", ""},
+		"who buries it is slow, and both have one name":       {"other", "one", "replica/"},
+		"who buries it is slow when it has it, with one name": {"other", "one", "replica-jobs/"},
+	} {
 		t.Run(what, func(t *testing.T) {
+			slow := tt.slow
 			synctest.Test(t, func(t *testing.T) {
 				network := soloisttest.NewStore()
 				var healed, met atomic.Bool
@@ -466,7 +472,7 @@ func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
 				must(t, err)
 				id := strings.TrimPrefix(records[0].Name, "replica/")
 				other := &hook{Store: ofOther, before: func(name string) {
-					if slow == "other" && strings.Contains(name, id) && met.CompareAndSwap(false, true) {
+					if slow == "other" && strings.HasPrefix(name, tt.at+id) && met.CompareAndSwap(false, true) {
 						ofOne.Heal()
 						time.Sleep(3 * time.Second)
 					}
@@ -480,7 +486,7 @@ func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
 						time.Sleep(10 * time.Millisecond)
 					}
 				}
-				runs(t, soloisttest.NewReplica(t, other, soloist.Config{Replica: "other"}), soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: nothing})
+				runs(t, soloisttest.NewReplica(t, other, soloist.Config{Replica: tt.other}), soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: nothing})
 				time.Sleep(20 * time.Second)
 				check(t, "they have met", met.Load(), true)
 				if info, err := admin.Job(background, "tick"); err != nil || len(info.Replicas) != 1 || info.Replicas[0].Replica != "one" {
