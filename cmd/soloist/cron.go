@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,8 @@ type cronRun struct {
 	end      context.CancelFunc
 	hurry    chan struct{}     // closed when they get no grace any more
 	passed   map[string]string // variables that hand the store on to commands
+	refusal  error             // why the file could not be used when it was last read; nil if it could
+	refused  atomic.Bool       // whether there is one
 }
 
 func (a *app) cronCommand() *cobra.Command {

@@ -107,7 +107,7 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, chan
 			}
 			reread = true
 		case <-changed:
-			reread = true
+			reread = !r.refusedAgain()
 		case <-crowd.C:
 			r.tellCrowd()
 		}
@@ -261,6 +261,8 @@ func (r *cronRun) reload() []soloist.Job {
 		return nil
 	}
 	file, jobs, err := r.read()
+	r.refusal = err
+	r.refused.Store(err != nil)
 	if err != nil {
 		r.log.Error("the file cannot be used; going on with the jobs of before", "err", err)
 		return nil
@@ -272,7 +274,17 @@ func (r *cronRun) reload() []soloist.Job {
 	return jobs
 }
 
-// changes returns a channel that receives when the file is no longer as last tells, nil without --watch.
+// refusedAgain reports whether the file cannot be used for the same reason as when it was last read.
+func (r *cronRun) refusedAgain() bool {
+	if r.refusal == nil {
+		return false
+	}
+	_, _, err := r.read()
+	return err != nil && err.Error() == r.refusal.Error()
+}
+
+// changes returns a channel that receives when the file is no longer as last tells, nil without --watch. After a reading that has failed it
+// receives at each look: what was wrong, as the file's mode or too many open files, need not change what is looked at here.
 func (r *cronRun) changes(last os.FileInfo) <-chan struct{} {
 	if !r.watch {
 		return nil
@@ -282,8 +294,11 @@ func (r *cronRun) changes(last os.FileInfo) <-chan struct{} {
 		for {
 			time.Sleep(watchLook)
 			now, err := os.Stat(r.path)
-			if err != nil || last != nil && os.SameFile(last, now) && last.ModTime().Equal(now.ModTime()) && last.Size() == now.Size() {
-				continue // one that is not there is being replaced
+			if err != nil { // it is being replaced
+				continue
+			}
+			if !r.refused.Load() && last != nil && os.SameFile(last, now) && last.ModTime().Equal(now.ModTime()) && last.Size() == now.Size() {
+				continue
 			}
 			last = now
 			changed <- struct{}{}
