@@ -50,10 +50,10 @@ type cronRun struct {
 	drainNow context.CancelFunc
 	stop     context.Context // ends when the commands that still run have to
 	end      context.CancelFunc
-	hurry    chan struct{}     // closed when they get no grace any more
-	passed   map[string]string // variables that hand the store on to commands
-	refusal  error             // why the file could not be used when it was last read; nil if it could
-	refused  atomic.Bool       // whether there is one
+	hurry    chan struct{} // closed when they get no grace any more
+	passed   *handover     // of the store to commands
+	refusal  error         // why the file could not be used when it was last read; nil if it could
+	refused  atomic.Bool   // whether there is one
 }
 
 func (a *app) cronCommand() *cobra.Command {

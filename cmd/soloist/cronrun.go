@@ -38,12 +38,10 @@ func (r *cronRun) run() error {
 		return err
 	}
 	defer r.probes.end()
-	passed, remove, err := r.passOn()
-	if err != nil {
+	if r.passed, err = r.passOn(r.log); err != nil {
 		return err
 	}
-	defer remove()
-	r.passed = passed
+	defer r.passed.remove()
 	r.adopt()
 	r.guardCommands()
 	r.slots = newSlots(r.parallel)

@@ -135,7 +135,7 @@ func (e *execution) environment(run soloist.Run) []string {
 		"SOLOIST_SCHEDULED_AT": run.ScheduledAt.Format(time.RFC3339Nano),
 		"SOLOIST_ATTEMPT":      fmt.Sprint(run.Attempt),
 	}
-	maps.Copy(set, e.passed)
+	maps.Copy(set, e.passed.variables())
 	maps.Copy(set, variables(e.job.Env))
 	return child.Environ(e.environ, set)
 }

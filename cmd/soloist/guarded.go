@@ -33,7 +33,7 @@ type guarded struct {
 	heldCode int
 	noWait   bool
 	signals  chan os.Signal
-	passed   map[string]string // variables that hand the store on to the command
+	passed   *handover // of the store to the command
 
 	retry  soloist.Retry // of an element
 	pause  time.Duration // after its failed attempt
@@ -168,12 +168,10 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 		return err
 	}
 	defer func() { _ = closing() }()
-	passed, remove, err := g.passOn()
-	if err != nil {
+	if g.passed, err = g.passOn(log); err != nil {
 		return err
 	}
-	defer remove()
-	g.passed = passed
+	defer g.passed.remove()
 	lease, err := g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
 		return outlasting(ctx, opts, func(opts soloist.Options) (*soloist.Lease, error) { return acquire(ctx, c.With(opts)) }, log)
 	})
@@ -353,7 +351,7 @@ func (g *guarded) command(lease *soloist.Lease, extra map[string]string) child.C
 		"SOLOIST_HOLDER": lease.Holder(),
 	}
 	maps.Copy(env, extra)
-	maps.Copy(env, g.passed)
+	maps.Copy(env, g.passed.variables())
 	return child.Command{
 		Args: g.argv, Env: child.Environ(g.environ, env),
 		Stdin: g.in, Stdout: g.out, Stderr: g.errs,

@@ -57,12 +57,10 @@ func (g *guarded) lead(name string, pages *probes) error {
 	defer func() { _ = closing() }()
 	pages.uses(c.Store())
 	pages.running.Store(true)
-	passed, remove, err := g.passOn()
-	if err != nil {
+	if g.passed, err = g.passOn(log); err != nil {
 		return err
 	}
-	defer remove()
-	g.passed = passed
+	defer g.passed.remove()
 	g.tellManager(log, managerReady)
 	for {
 		lease, err := g.taken(c.With(opts), func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,12 +93,64 @@ func TestRequirementsArePassedOn(t *testing.T) {
 	a := &app{environ: []string{"SOLOIST_STORE=sqlite:/d/store.db", "SOLOIST_NAMESPACE=team", "SOLOIST_REQUIRE=durable", "XDG_RUNTIME_DIR=" + t.TempDir()}}
 	a.root()
 	a.requireFleet, a.passStore = true, true
-	env, remove, err := a.passOn()
+	passed, err := a.passOn(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer remove()
+	defer passed.remove()
+	env := passed.variables()
 	if env[varRequire] != "fleet,durable" || env[varNamespace] != "team" {
 		t.Errorf("%v", env)
+	}
+}
+
+// A file that something else has removed is there again for the next command: where it was, or elsewhere if its directory is gone. Another file in its
+// place is left alone.
+func TestPassedFileIsWrittenAnew(t *testing.T) {
+	dir, temporary := filepath.Join(t.TempDir(), "run"), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{environ: []string{"SOLOIST_STORE=sqlite:/d/store.db", "XDG_RUNTIME_DIR=" + dir}}
+	a.root()
+	a.passStore = true
+	passed, err := a.passOn(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := passed.variables()[varStoreFile]
+	there := func(what, in string) string {
+		t.Helper()
+		file := passed.variables()[varStoreFile]
+		text, err := os.ReadFile(file)
+		if err != nil || string(text) != "sqlite:/d/store.db\n" || filepath.Dir(file) != in {
+			t.Errorf("%s: %s has %q, %v; it should be in %s", what, file, text, err, in)
+		}
+		return file
+	}
+	if file := there("nothing is wrong", dir); file != first {
+		t.Errorf("%s is another file than %s", file, first)
+	}
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	if file := there("the file is gone", dir); file != first {
+		t.Errorf("%s is another file than %s", file, first)
+	}
+	if err := errors.Join(os.WriteFile(first+"-other", []byte("sqlite:/other.db\n"), 0o600), os.Rename(first+"-other", first)); err != nil {
+		t.Fatal(err)
+	}
+	there("another file is in its place", dir)
+	if text, err := os.ReadFile(first); err != nil || string(text) != "sqlite:/other.db\n" {
+		t.Errorf("the other file has %q now, %v", text, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	last := there("the directory is gone", temporary)
+	passed.remove()
+	if _, err := os.Stat(last); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is not removed: %v", err)
 	}
 }
