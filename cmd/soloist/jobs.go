@@ -292,17 +292,20 @@ func (a *app) triggerAndWait(job string, most time.Duration) error {
 	}
 	defer cancel()
 	run, err := c.Admin().TriggerAndWait(ctx, job)
-	err = errors.Join(err, closing())
-	switch {
-	case (errors.Is(err, waited) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() != nil:
+	closed := closing()
+	if err == nil { // the run has ended: what fails after that is said, and must have no code with which the run is tried again
+		for _, failed := range []error{closed, a.print(run.Output)} {
+			if failed != nil {
+				a.say("after the run of job %q: %v", job, failed)
+			}
+		}
+		return exitOfRun(job, run)
+	}
+	late := (errors.Is(err, waited) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() != nil
+	if err = errors.Join(err, closed); late {
 		return &exit{exitHeld, err} // it says whether the run was asked for: the store may not have responded until then
-	case err != nil:
-		return err
 	}
-	if err := a.print(run.Output); err != nil {
-		return err
-	}
-	return exitOfRun(job, run)
+	return err
 }
 
 // exitOfRun returns the exit by which a run that has ended is told.
