@@ -55,10 +55,18 @@ func fullConfig(t *testing.T) string {
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "soloist.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, whole(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// whole ends the last line of a text.
+func whole(text string) []byte {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return []byte(text)
 }
 
 // configured is a subcommand with arguments, after it has read its configuration.
@@ -253,7 +261,7 @@ func TestMistakesInTheConfig(t *testing.T) {
 		"require: 'redis://u:canary@h'":              "f:1: require: this looks like a URL with a password",
 		"store: |\n  redis://:canary@h\n  x":         "f:1: store: the store: the URL begins or ends with a space, or has a newline",
 	} {
-		settings, err := parseConfig("f", []byte(text))
+		settings, err := parseConfig("f", whole(text))
 		if err == nil {
 			t.Errorf("%q is fine: %v", text, settings)
 			continue
@@ -263,9 +271,13 @@ func TestMistakesInTheConfig(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "# nothing\n", "serve:\n  # nothing yet", "{}", "x-shared: &l {log-level: info}\nserve: {<<: *l}\ncron: *l", "serve: {host: one}", `{"serve":{"max-waiting":5}}`, "lock: {command: 'curl https://u:p@h'}"} {
-		if _, err := parseConfig("f", []byte(text)); err != nil {
+		if _, err := parseConfig("f", whole(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	const cut = "f:2: the file ends within this line: write it to its end, and a newline"
+	if settings, err := parseConfig("f", []byte("store: memory:x\nnamespace: prod")); err == nil || err.Error() != cut {
+		t.Errorf("a file that ends within a line: %v, %v", settings, err)
 	}
 }
 

@@ -33,6 +33,7 @@ func (r *report) parseCrontab(data []byte, d Dialect) []Job {
 	if d.SystemUsers && l.user == "" {
 		l.user = currentUser()
 	}
+	r.Whole(data)
 	number := 0
 	for line := range strings.SplitSeq(string(data), "\n") {
 		number++

@@ -11,16 +11,24 @@ import (
 
 func parse(t *testing.T, name, text string, d Dialect) *File {
 	t.Helper()
-	f, err := Parse(name, []byte(text), d)
+	f, err := Parse(name, whole(text), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
+// whole ends the last line of a text.
+func whole(text string) []byte {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return []byte(text)
+}
+
 func wantError(t *testing.T, name, text string, d Dialect, says ...string) {
 	t.Helper()
-	_, err := Parse(name, []byte(text), d)
+	_, err := Parse(name, whole(text), d)
 	for _, s := range says {
 		if err == nil || !strings.Contains(err.Error(), s) {
 			t.Errorf("%.80q: error %v, want one that says %q", text, err, s)
@@ -250,6 +258,21 @@ func TestWholeFiles(t *testing.T) {
 	}
 	if _, err := Read("jobs", strings.NewReader(strings.Repeat("#", MaxSize+10)), Dialect{}); err == nil {
 		t.Error("too long a file was read")
+	}
+}
+
+// A file that ends within a line may have been cut there, and what is left of the line can still mean something.
+func TestLastLineWithoutItsEnd(t *testing.T) {
+	for text, name := range map[string]string{
+		"@daily a\n0 3 * * * rm -rf /srv/app/ca": "jobs", "@daily a\n# comm": "jobs", "@daily a\n ": "jobs",
+		"jobs:\n- {name: a, every: 1s, command: [x]}": "jobs.yaml", "jobs: [{name: a, every: 1s, command: [x]}]\n# comm": "jobs.yaml",
+	} {
+		if _, err := Parse(name, []byte(text), Dialect{}); err == nil || err.Error() != name+":2: the file ends within this line: write it to its end, and a newline" {
+			t.Errorf("%q: %v", text, err)
+		}
+		if _, err := Parse(name, []byte(text+"\n"), Dialect{}); err != nil {
+			t.Errorf("%q with its end: %v", text, err)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("the defaults are %+v", m)
 	}
 	for _, extreme := range []string{"timeout: 1s, attempts: 1, every: 1s", "timeout: 5m, attempts: 20, every: 24h"} {
-		if _, err := Read("notify.yaml", strings.NewReader("- {name: x, url: 'https://x', "+extreme+"}")); err != nil {
+		if _, err := Read("notify.yaml", strings.NewReader("- {name: x, url: 'https://x', "+extreme+"}\n")); err != nil {
 			t.Errorf("%s: %v", extreme, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestRead(t *testing.T) {
 		"- {name: x, url: 'ftp://secret'}":                             "begins with https://",
 		"- {name: x, url: 'https://a'}\n- {name: x, url: 'https://b'}": "notify.yaml:2: name: another target, on line 1",
 	} {
-		_, err := Read("notify.yaml", strings.NewReader(text))
+		_, err := Read("notify.yaml", strings.NewReader(text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		} else if first := strings.Contains(want, "another target"); !first && strings.Contains(err.Error(), "another target") {
@@ -101,12 +101,15 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A file that cannot be read to its end, or is too long, has no targets.
+// A file that cannot be read to its end, ends within a line, or is too long, has no targets.
 func TestReadToTheEnd(t *testing.T) {
 	broken := errors.New("disk on fire")
 	in := io.MultiReader(strings.NewReader("- {name: x, url: 'https://x'}\n"), iotest.ErrReader(broken))
 	if targets, err := Read("notify.yaml", in); !errors.Is(err, broken) {
 		t.Errorf("%+v, %v", targets, err)
+	}
+	if targets, err := Read("notify.yaml", strings.NewReader("- {name: x, url: 'https://x'}\n- {name: y, command: [mail, o]}")); err == nil || !strings.Contains(err.Error(), "notify.yaml:2: the file ends within this line") {
+		t.Errorf("%+v, %v of a file that ends within a line", targets, err)
 	}
 	if targets, err := Read("notify.yaml", io.MultiReader(strings.NewReader("- {name: x, url: 'https://x'}\n"), strings.NewReader(strings.Repeat("#", maxFile)))); err == nil {
 		t.Errorf("%+v of a file that is cut", targets)

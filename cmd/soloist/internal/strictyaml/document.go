@@ -23,9 +23,10 @@ type Reader struct {
 	keys int // read so far
 }
 
-// Document returns the one document of a file. It returns nil if the file is empty or is no YAML; the latter is reported. what is kept in the
+// Document returns the one document of a file. It returns nil if the file is empty or is no YAML; the latter is reported, as is a last line without a newline. what is kept in the
 // file, for the error of a second document.
 func (r *Reader) Document(data []byte, what string) *yaml.Node {
+	r.Whole(data)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); err != nil {

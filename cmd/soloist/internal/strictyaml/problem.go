@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -39,6 +40,13 @@ type Report struct {
 
 // Failures is how many errors there are.
 func (r *Report) Failures() int { return len(r.errors) + r.more }
+
+// Whole reports an error if the last line of a file has no newline. Such a line may be cut, as by a disk that was full, and still mean something.
+func (r *Report) Whole(data []byte) {
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		r.Fail(1+bytes.Count(data, []byte{'\n'}), "", "the file ends within this line: write it to its end, and a newline")
+	}
+}
 
 // Fail reports an error, on a line, of a key: 0 and "" where there is none.
 func (r *Report) Fail(line int, key, format string, args ...any) {
