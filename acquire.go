@@ -162,21 +162,32 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
 		again, answer := c.claim(bound, t, claim)
 		if settles(answer.Err) {
+			c.releaseOrphans(t.stillOpen(claim, again, answer.Err), before)
 			return again, answer
 		}
 		if !locked(answer.Err) {
 			out.Err = reason(bound, out.Err, answer.Err)
 		}
 	}
-	var claims []store.Claim
-	for _, claim.Name = range t.all() {
-		claims = append(claims, claim)
-	}
-	c.releaseOrphans(claims, before)
+	c.releaseOrphans(t.stillOpen(claim, name, out.Err), before)
 	if err := ctx.Err(); err != nil && !errors.Is(out.Err, err) {
 		out.Err = fmt.Errorf("%w: %w", out.Err, err)
 	}
 	return name, out
+}
+
+// stillOpen returns what an earlier request of a claim, which got no reply, may yet be granted, although a later one has had an outcome for a name: it may be
+// under way until another releases what is held now, or be granted another permit.
+func (t target) stillOpen(claim store.Claim, name string, outcome error) (open []store.Claim) {
+	if errors.Is(outcome, ErrDone) {
+		return nil
+	}
+	for _, claim.Name = range t.all() {
+		if outcome != nil || claim.Name != name {
+			open = append(open, claim)
+		}
+	}
+	return open
 }
 
 // claimBatch claims several names, and settles the claims whose outcome is unknown. It also returns when the request

@@ -141,11 +141,14 @@ type detachedAttempt struct {
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait, also for what is overdue.
 func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, error) {
 	name, grant, err := a.acquireOrWait(ctx)
-	if !a.client.outwait(ctx, a.client.opts.Overdue, err) {
-		return name, grant, err
+	if a.client.outwait(ctx, a.client.opts.Overdue, err) {
+		again, out := a.ask(ended)
+		name, grant, err = a.granted(ctx, again, out)
 	}
-	name, out := a.ask(ended)
-	return a.granted(ctx, name, out)
+	if a.unknown != nil {
+		a.forgo(name, err)
+	}
+	return name, grant, err
 }
 
 // acquireOrWait asks for the lease until it is granted, or refused and Options.Wait is over.
@@ -250,21 +253,16 @@ func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 			}
 			return name, out
 		}
-		if !a.kept {
-			a.forgo()
-		}
 		out.Err = store.AsUnknown(out.Err)
 		return name, out
 	}
 }
 
-// forgo releases what may have been granted, as soon as that is possible.
-func (a *detachedAttempt) forgo() {
-	var claims []store.Claim
-	for _, name := range a.target.all() {
-		claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
+// forgo releases what requests may have been granted beside the last one, whose outcome for a name is known, as soon as that is possible. What is kept is not released.
+func (a *detachedAttempt) forgo(name string, outcome error) {
+	if !a.kept {
+		a.client.releaseOrphans(a.target.stillOpen(a.claim, name, outcome), a.asked)
 	}
-	a.client.releaseOrphans(claims, a.asked)
 }
 
 // until returns until when the lease is certainly held. A holder may have had it before this call, so what is left is
@@ -283,9 +281,7 @@ func (a *detachedAttempt) until(ctx context.Context, name string, g store.Grant)
 	if _, clockless := store.As[store.Clockless](c.store); clockless || !a.kept {
 		e := store.Extension{Name: name, Holder: a.claim.Holder, Token: g.Token, TTL: a.claim.TTL}
 		if err := c.prolong(ctx, e); err != nil {
-			if !a.kept {
-				a.forgo()
-			}
+			a.forgo(name, err)
 			if !errors.Is(err, ErrLost) {
 				err = store.AsUnknown(err)
 			}

@@ -10,9 +10,12 @@ import (
 
 // releaseOrphans releases, in the background, the grants that abandoned claims may have got. before is when they were
 // first requested. It reads the records without claiming them, and gives up after their TTL, for the last request may have
-// been granted just now. The store may grant a claim, or commit that, after its record was read: a record is read again
-// while it is free.
+// been granted just now. The store may grant a claim, or commit that, after its record was read: a record is read again until
+// it has the grant.
 func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
+	if len(claims) == 0 {
+		return
+	}
 	asked := c.instant(before)
 	ttl := time.Duration(0)
 	for _, claim := range claims {
@@ -30,10 +33,9 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 			var releases []store.Release
 			var open []store.Claim
 			for i, r := range records {
-				switch {
-				case errs[i] != nil || r.Free():
+				if errs[i] != nil || r.Free() || r.Holder != claims[i].Holder {
 					open = append(open, claims[i])
-				case r.Holder == claims[i].Holder:
+				} else {
 					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}, asked))
 				}
 			}

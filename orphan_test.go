@@ -343,3 +343,91 @@ func TestWhatALaterRequestGotIsGivenBack(t *testing.T) {
 		mustLock(t, b, "x")
 	})
 }
+
+// An outrun store carries out the first claim only after a time, and does not reply to it.
+type outrun struct {
+	*soloisttest.Store
+	after time.Duration
+	said  *atomic.Bool
+}
+
+func (s outrun) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 || !s.said.CompareAndSwap(false, true) {
+		return s.Store.Acquire(ctx, claims)
+	}
+	time.AfterFunc(s.after, func() { _, _ = s.Store.Acquire(background, claims) })
+	return nil, errNoReply
+}
+
+// Choose has the first name locked by the first request for as long as it is under way.
+func (s outrun) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
+	if s.said.CompareAndSwap(false, true) {
+		claim.Name = names[0]
+		time.AfterFunc(s.after, func() { _, _ = s.Store.Acquire(background, []store.Claim{claim}) })
+		return 0, store.Grant{}, errNoReply
+	}
+	i, g, err := s.Store.Choose(ctx, names[1:], claim)
+	return i + 1, g, err
+}
+
+// What a request without a reply is granted late is given back, also if a repeated request was refused, or was granted another permit: nobody knows of it.
+func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
+	lock := func(c *soloist.Client) (*soloist.Lease, error) { return c.TryLock(background, "x") }
+	permit := func(c *soloist.Client) (*soloist.Lease, error) { return c.Semaphore("x", 2).TryAcquire(background) }
+	element := func(c *soloist.Client) (*soloist.Lease, error) {
+		el, err := c.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
+		if err != nil {
+			return nil, err
+		}
+		if el.Attempt() != 1 {
+			return nil, fmt.Errorf("attempt %d", el.Attempt())
+		}
+		return el.Lease, nil
+	}
+	detached := func(c *soloist.Client) (*soloist.Lease, error) {
+		_, _, err := c.Detached().Acquire(background, lockOf("a#1"), false)
+		return nil, err
+	}
+	for what, one := range map[string]struct {
+		acquire, other func(*soloist.Client) (*soloist.Lease, error)
+		wait           time.Duration
+		before         int   // how many others have it at first
+		want, late     error // what it returns, and what another is told when the first request is carried out
+	}{
+		"a lock":                          {lock, lock, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
+		"an element":                      {element, element, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
+		"a wait":                          {func(c *soloist.Client) (*soloist.Lease, error) { return c.Lock(background, "x") }, lock, time.Second, 1, soloist.ErrHeld, soloist.ErrHeld},
+		"a permit":                        {permit, permit, 0, 2, soloist.ErrHeld, nil},
+		"another permit":                  {permit, permit, 0, 0, nil, soloist.ErrHeld},
+		"a detached lease":                {detached, lock, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
+		"a detached lease, after a while": {detached, lock, time.Second, 1, soloist.ErrHeld, soloist.ErrHeld},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := outrun{soloisttest.NewStore(), 5 * time.Second, new(atomic.Bool)}
+				b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+				var others []*soloist.Lease
+				for range one.before {
+					l, err := one.other(b)
+					must(t, err)
+					others = append(others, l)
+				}
+				a := soloisttest.NewReplica(t, s, soloist.Config{})
+				begun := time.Now()
+				_, err := one.acquire(a.With(soloist.Options{Wait: one.wait}))
+				wantIs(t, "the repeated request", err, one.want)
+				time.Sleep(time.Second)
+				for _, l := range others {
+					must(t, l.Release())
+				}
+				time.Sleep(s.after - time.Since(begun))
+				synctest.Wait()
+				_, err = one.other(b)
+				wantIs(t, "another, when the first request was carried out", err, one.late)
+				time.Sleep(9 * time.Second)
+				_, err = one.other(b)
+				wantIs(t, "another, later", err, nil)
+			})
+		})
+	}
+}
