@@ -100,7 +100,7 @@ func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim,
 		default:
 			c.outcome.Err = second.Err
 			if held := (*store.HeldError)(nil); errors.As(second.Err, &held) {
-				c.outcome.Err = undecided(held.Record, 0)
+				c.outcome.Err = undecided(held.Record, 0, held.Overdue)
 			}
 			refused = append(refused, c)
 		}
@@ -131,24 +131,28 @@ func (c *claiming) refusal(read store.Outcome) error {
 	if errors.As(c.first.Err, &before) {
 		r = newer(r, before.Record)
 	}
+	overdue := time.Duration(0)
+	if errors.As(c.first.Err, &held) && held.Overdue > 0 && (r.Free() || r.Holder == held.Record.Holder) { // another holder, in the store that decides, may be alive
+		overdue = max(held.Overdue, r.Left)
+	}
 	switch {
 	case c.claim.Mark != 0 && r.Mark >= c.claim.Mark:
 		return &store.DoneError{Record: r}
 	case r.Holder == c.claim.Holder && !r.Free():
 		return c.again()
-	case errors.As(c.first.Err, &held) && !r.Free() && held.Record.Holder == r.Holder && held.Record.Token < r.Token:
+	case held != nil && !r.Free() && held.Record.Holder == r.Holder && held.Record.Token < r.Token:
 		r.State = nil
-		return &store.HeldError{Record: r}
-	case errors.As(c.first.Err, &held):
-		return undecided(r, held.Record.Left)
+		return &store.HeldError{Record: r, Overdue: overdue}
+	case held != nil:
+		return undecided(r, held.Record.Left, overdue)
 	}
 	return c.again()
 }
 
 // undecided refuses a claim of a name that different claims have in the two stores, or that only one has, or that a replica in the other middle
-// phase has. Nobody can see whether there is a lease, or half of a claim that is under way, refused or given up, and what its token is.
-func undecided(r store.Record, left time.Duration) error {
-	return &store.HeldError{Record: store.Record{Name: r.Name, Mark: r.Mark, Left: max(r.Left, left)}}
+// phase has. Nobody can see whether there is a lease, or half of a claim that is under way, refused or given up, and what its token is. overdue is as in store.HeldError.
+func undecided(r store.Record, left, overdue time.Duration) error {
+	return &store.HeldError{Record: store.Record{Name: r.Name, Mark: r.Mark, Left: max(r.Left, left)}, Overdue: overdue}
 }
 
 // again is the outcome of a claim that has to be repeated before anybody can say what it has.

@@ -345,6 +345,41 @@ func (c claimCase) again(s store.Store, older, newer *answering, asked *[]reques
 	}
 }
 
+// TestOverdueIsPassedOn: a claim that is refused because of what is overdue in one store is told for how long both have to be watched; not if the other store has another
+// holder, who may be alive.
+func TestOverdueIsPassedOn(t *testing.T) {
+	late := func(holder string, overdue time.Duration) answer {
+		r := store.Record{Name: "n", Holder: holder, Token: 7, Mark: 3, Left: 3 * time.Second}
+		return refused("held", &store.HeldError{Record: r, Overdue: overdue})
+	}
+	has := func(holder string, left time.Duration) answer {
+		return done("read", store.Record{Holder: holder, Token: 9, Mark: 3, Left: left})
+	}
+	half := granted("granted", store.Grant{Token: 7, Mark: 3})
+	for _, test := range []struct {
+		what          string
+		first, second answer
+		want          time.Duration
+	}{
+		{"in both stores", late("x", 3*time.Second), has("x", 2*time.Second), 3 * time.Second},
+		{"in both stores, in the one that decides for longer", late("x", 3*time.Second), has("x", 4*time.Second), 4 * time.Second},
+		{"in none", late("x", 0), has("x", 4*time.Second), 0},
+		{"in the first alone", late("x", 3*time.Second), has("", 0), 3 * time.Second},
+		{"in none, and free in the one that decides", late("x", 0), has("", 0), 0},
+		{"a linger in both", late("", 3*time.Second), has("", 4*time.Second), 4 * time.Second},
+		{"beside another holder", late("x", 3*time.Second), has("y", 2*time.Second), 0},
+		{"in the one that decides alone", half, late("x", 2*time.Second), 2 * time.Second},
+		{"not in the one that decides", half, late("x", 0), 0},
+	} {
+		s, older, newer, _ := answered(t)
+		newer.acquires, older.acquires = []answer{test.first}, []answer{test.second}
+		out := claimed(s, store.Claim{Name: "n", Holder: "me", TTL: time.Minute})
+		if held, is := errors.AsType[*store.HeldError](out.Err); !is || held.Overdue != test.want {
+			t.Errorf("overdue %s: %+v, %v; want %v", test.what, held, out.Err, test.want)
+		}
+	}
+}
+
 // TestChanges: whatever the two stores answer to an extension or a release, it is told as the store that decides has answered, unless only one store has what it
 // writes, or may have: that is unknown, and the next change of the lease brings the other store what it lacks.
 func TestChanges(t *testing.T) {

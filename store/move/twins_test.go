@@ -27,7 +27,7 @@ func TestEqualTokensAreRaised(t *testing.T) {
 func TestUndecidedLastsForTheLonger(t *testing.T) {
 	for _, left := range []time.Duration{time.Second, time.Minute} {
 		var held *store.HeldError
-		if err := undecided(store.Record{Name: "x", Left: 30 * time.Second}, left); !errors.As(err, &held) || held.Record.Left != max(left, 30*time.Second) {
+		if err := undecided(store.Record{Name: "x", Left: 30 * time.Second}, left, 0); !errors.As(err, &held) || held.Record.Left != max(left, 30*time.Second) {
 			t.Errorf("30 s are left in one store and %v in the other: %v", left, err)
 		}
 	}
