@@ -19,8 +19,8 @@ var (
 // that time keeps a past At from being run, and also any other schedule if it is ahead of the clock; and a replica that dies
 // or is cut off in the moment in which it registers the job anew leaves it to go on from that time. So does one that was
 // cut off while the job was forgotten, unless another has registered it anew before it is back. The error is ErrInUse
-// while a live replica has the job, ErrHeld while it runs, and ErrNoJob if there is no such job. Where a run is overdue, Forget
-// waits as Options.Overdue of the client says.
+// while a live replica has the job, ErrHeld while it runs, and ErrNoJob if there is no such job. Where a run is overdue, or
+// all replicas that seem to have the job are, Forget waits as Options.Overdue of the client says.
 func (a *Admin) Forget(ctx context.Context, job string) error {
 	if err := a.note(ctx, Action{Verb: ActionForget, Kind: KindJob, Name: job}, a.forget(ctx, job)); err != nil {
 		return fmt.Errorf("forgetting job %q: %w", job, err)
@@ -41,6 +41,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	case forgotten(records[0]):
 		return ErrNoJob
 	}
+	c.outlive(ctx, job)
 	l, err := c.persist(ctx, t, c.try)
 	if err != nil {
 		return err
@@ -52,6 +53,30 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 		return errors.Join(err, l.release(store.Release{Retain: Forever}))
 	}
 	return released(l.release(store.Release{State: []byte{}}))
+}
+
+// outlive waits for the replicas that have a job, if they should be dead by their own clocks and the store has no clock to say so, as Options.Overdue says. While it waits,
+// a run of the job that is overdue is watched, too.
+func (c *Client) outlive(ctx context.Context, job string) {
+	if _, clockless := store.As[store.Clockless](c.store); !clockless {
+		return
+	}
+	f := c.fleet(ctx, func(ReplicaInfo) bool { return true })
+	var errs []error
+	for _, info := range f.replicas {
+		if _, has := f.jobs[info.id][hash32(job)]; !has {
+			continue
+		}
+		l, err := c.try(ctx, target{shown: info.Replica, name: c.names.prefix + kindReplica + info.id})
+		switch {
+		case err == nil: // it has just died
+			_ = l.Release()
+		case dueOf(err).IsZero(): // it is alive, or nobody knows
+			return
+		}
+		errs = append(errs, err)
+	}
+	c.outwait(ctx, c.opts.Overdue, errs...)
 }
 
 // unused returns ErrInUse if a live replica has the job.

@@ -94,6 +94,16 @@ func runJob(c *soloist.Client) {
 	<-begun
 }
 
+// haveJob has a job that does not run yet.
+func haveJob(c *soloist.Client) {
+	r, err := c.NewRunner(soloist.Job{Name: "job", Schedule: soloist.Every(24 * time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
+	if err != nil {
+		panic(err)
+	}
+	go func() { _ = r.Run(context.Background()) }()
+	<-r.Ready()
+}
+
 // refused returns nil for ErrHeld alone.
 func refused(err error) error {
 	if errors.Is(err, soloist.ErrHeld) {
@@ -152,6 +162,14 @@ func TestOverdueNamesAreTaken(t *testing.T) {
 		{"a back-off, by hand", failElement, func(c *soloist.Client) error { return c.Admin().RetryElement(ctx, "job", "1") }, lingers},
 		{"a back-off, by hand, without waiting", failElement, func(c *soloist.Client) error {
 			return refused(c.With(soloist.Options{Overdue: -1}).Admin().RetryElement(ctx, "job", "1"))
+		}, 0},
+		{"a job to forget", runJob, func(c *soloist.Client) error { return c.Admin().Forget(ctx, "job") }, lifetime},
+		{"a job to forget that does not run", haveJob, func(c *soloist.Client) error { return c.Admin().Forget(ctx, "job") }, lifetime},
+		{"a job to forget that does not run, without waiting", haveJob, func(c *soloist.Client) error {
+			if err := c.With(soloist.Options{Overdue: -1}).Admin().Forget(ctx, "job"); !errors.Is(err, soloist.ErrInUse) {
+				return fmt.Errorf("%w, want that it is in use", cmp.Or(err, errors.New("done")))
+			}
+			return nil
 		}, 0},
 		{"a job to forget, without waiting", runJob, func(c *soloist.Client) error {
 			return refused(c.With(soloist.Options{Overdue: -1}).Admin().Forget(ctx, "job"))
@@ -335,6 +353,22 @@ func TestOverdueElementOfAClosedClient(t *testing.T) {
 			all, err := c.Elements("job", soloist.ElementsOptions{}).ClaimAll(t.Context(), []string{"1", "new"})
 			if !errors.Is(err, soloist.ErrClosed) || all != nil {
 				t.Errorf("%+v, %v; want nothing but that the client is closed", all, err)
+			}
+		})
+	})
+}
+
+// A job that a living replica has is in use, also beside replicas that died long ago: that is told at once.
+func TestJobOfALivingReplicaIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &items{kept: map[string]casstore.Record{}}
+		b.dies(t, haveJob)
+		time.Sleep(time.Hour)
+		b.lives(t, haveJob)
+		b.lives(t, func(c *soloist.Client) {
+			begun := time.Now()
+			if err := c.Admin().Forget(t.Context(), "job"); !errors.Is(err, soloist.ErrInUse) || time.Since(begun) > 0 {
+				t.Errorf("after %v: %v; want that it is in use", time.Since(begun), err)
 			}
 		})
 	})
