@@ -59,33 +59,34 @@ func (t *thread) locks(ctx context.Context) {
 	}
 	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/5+t.rng.span(time.Millisecond))
 	for i := range w.plan.Names {
-		t.lastly(ctx, fmt.Sprint("lock", i))
+		name := fmt.Sprint("lock", i)
+		t.lastly(ctx, "lock/"+name, func(ctx context.Context) (*soloist.Lease, error) { return t.client.Lock(ctx, name) })
 	}
 }
 
-// lastly takes a lock when all is well. It must come within what all the others need.
-func (t *thread) lastly(ctx context.Context, name string) {
+// lastly waits for a lock or a leadership when all is well. It must come within what all the others need.
+func (t *thread) lastly(ctx context.Context, record string, take func(context.Context) (*soloist.Lease, error)) {
 	w := t.world
 	if ctx.Err() != nil {
 		return
 	}
-	bound, stop := context.WithTimeout(ctx, w.plan.patience()+w.forsaken("lock/"+name))
+	bound, stop := context.WithTimeout(ctx, w.plan.patience()+w.forsaken(record))
 	defer stop()
 	begin := w.now()
-	lease, err := t.client.Lock(bound, name)
+	lease, err := take(bound)
 	if ctx.Err() != nil || t.lost() {
 		return
 	}
 	if err != nil {
-		w.violated("all is well again", name, "%s could not take it from %v on: %v", t.name(), begin, err)
+		w.violated("all is well again", record, "%s could not take it from %v on: %v", t.name(), begin, err)
 		return
 	}
-	t.took(begin, lease, "lock/"+name)
-	b := t.believe(lease, "lock/"+name, "", 1)
+	t.took(begin, lease, record)
+	b := t.believe(lease, record, "", 1)
 	rest(lease.Context(), t.rng.span(w.plan.TTL/100))
 	b.over()
-	if err := t.gave("lock/"+name, lease, lease.Release()); err != nil {
-		w.violated("all is well again", name, "%s could not release it at %v: %v", t.name(), w.now(), err)
+	if err := t.gave(record, lease, lease.Release()); err != nil {
+		w.violated("all is well again", record, "%s could not release it at %v: %v", t.name(), w.now(), err)
 	}
 }
 
@@ -376,15 +377,21 @@ func (w *world) recordOf(lease *soloist.Lease) string {
 	return w.records[of(lease.Holder())]
 }
 
-// lead stands for leader, and again.
+// lead stands for leader, and again. In the end each replica must lead once more.
 func (t *thread) lead(ctx context.Context) {
+	const name, record = "boss", "leader/boss"
 	w := t.world
 	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
 		bound, stop := context.WithTimeout(ctx, t.rng.span(3*w.plan.TTL))
-		_ = t.client.Lead(bound, "boss", func(ctx context.Context, lease *soloist.Lease) error {
-			t.hold(ctx, lease, "leader/boss", "", 1)
+		begin := w.now()
+		_ = t.client.Lead(bound, name, func(ctx context.Context, lease *soloist.Lease) error {
+			t.took(begin, lease, record)
+			t.hold(ctx, lease, record, "", 1)
+			begin = w.now() // if it was lost, it is waited for again
 			return nil
 		})
 		stop()
 	}
+	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/5+t.rng.span(time.Millisecond))
+	t.lastly(ctx, record, func(ctx context.Context) (*soloist.Lease, error) { return t.client.Campaign(ctx, name) })
 }
