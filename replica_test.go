@@ -204,7 +204,8 @@ func TestReplicaDoesNotGiveBackItsPages(t *testing.T) {
 		if n := s.claims.Load(); n < 3 {
 			t.Errorf("it was ready after %d claims", n)
 		}
-		wantIs(t, "triggering", c.Admin().Trigger(background, "tick"), nil)
+		_, err := c.Admin().TriggerAndWait(background, "tick") // while it runs, Forget is ErrHeld
+		wantIs(t, "triggering", err, nil)
 		wantIs(t, "forgetting a job that a replica has", c.Admin().Forget(background, "tick"), soloist.ErrInUse)
 	})
 }
