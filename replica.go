@@ -273,6 +273,17 @@ func (c *core) pageNames(id string, n int) []string {
 	return names
 }
 
+// allPages returns the names of all records that list the jobs of a replica which does not say how many there are.
+func (c *core) allPages(ctx context.Context, id string) (names []string, err error) {
+	for r, err := range c.list(ctx, c.names.prefix+kindReplicaJobs+id+"/") {
+		if err != nil {
+			return nil, fmt.Errorf("listing the records of the jobs of a replica: %w", err)
+		}
+		names = append(names, r.Name)
+	}
+	return names, nil
+}
+
 func (p *presence) sameHolder() string { return p.holder }
 
 // overwrite acquires records and releases them with the result of with. It skips records that another holder has. holder
@@ -310,6 +321,7 @@ func (c *core) overwrite(ctx context.Context, names []string, holder func() stri
 // A fleet is what the records of all replicas contain.
 type fleet struct {
 	replicas []ReplicaInfo
+	unlisted []ReplicaInfo                // those that died before their records said anything
 	bad      faults                       // what may hide jobs that a live replica has
 	badDead  faults                       // records that cannot be read, of replicas that are not alive
 	jobs     map[string]map[uint32]uint32 // the definitions by the names of jobs, as hashes, by the replicas' ids; of those that are alive
@@ -324,7 +336,11 @@ func (c *core) fleet(ctx context.Context, want func(ReplicaInfo) bool) fleet {
 			f.bad.add(fmt.Errorf("listing replicas: %w", err))
 			break
 		}
-		info, ok, err := replicaInfo(strings.TrimPrefix(r.Name, prefix), r, time.Now())
+		id := strings.TrimPrefix(r.Name, prefix)
+		if len(r.State) == 0 && r.Free() && r.Holder != "" { // it was not released
+			f.unlisted = append(f.unlisted, ReplicaInfo{id: id})
+		}
+		info, ok, err := replicaInfo(id, r, time.Now())
 		if err != nil && r.Free() {
 			f.badDead.add(err)
 		} else {
@@ -392,10 +408,11 @@ func (p *presence) compare(ctx context.Context) {
 			c.log.Warn("another replica has other definitions of jobs; the scheduled times of both are run", "replica", info.Replica, "version", info.Version, "jobs", len(differ), "such as", shown)
 		}
 	}
-	c.bury(ctx, f.replicas)
+	c.bury(ctx, append(f.replicas, f.unlisted...))
 }
 
-// bury records which replicas have died, so that lists show them for an hour. After that the store may delete them.
+// bury records which replicas have died, so that lists show them for an hour. After that the store may delete them. Of those that were never listed it removes
+// what they left.
 func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
 	dead := slices.DeleteFunc(slices.Clone(replicas), func(info ReplicaInfo) bool { return info.Alive || !info.died.IsZero() })
 	for some := range slices.Chunk(dead, batchLimit) {
@@ -420,6 +437,16 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 	var releases []store.Release
 	for i, out := range outs {
 		if errs = append(errs, out.Err); out.Err != nil {
+			continue
+		}
+		if dead[i].state == (replicaState{}) {
+			left, err := c.allPages(ctx, dead[i].id)
+			if err != nil { // then the lease ends by itself, and the record is found again
+				errs = append(errs, err)
+				continue
+			}
+			pages = append(pages, left...)
+			releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: []byte{}})
 			continue
 		}
 		pages = append(pages, c.pageNames(dead[i].id, pageCount(dead[i].Jobs))...)

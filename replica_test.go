@@ -499,6 +499,30 @@ func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
 	}
 }
 
+// What a replica leaves that dies before it is listed is removed: its record, which says nothing yet, and those that list its jobs.
+func TestReplicaThatDiesBeforeItIsListedLeavesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		const holder = "early#id"
+		claims := []store.Claim{{Name: "replica/id", Holder: holder, TTL: time.Minute}, {Name: "replica-jobs/id/0", Holder: holder, TTL: time.Minute}, {Name: "replica-jobs/id/1", Holder: holder, TTL: time.Minute}}
+		outs, err := s.Acquire(background, claims)
+		must(t, err)
+		for i, claim := range claims[1:] {
+			_, err = s.Release(background, []store.Release{{Name: claim.Name, Holder: holder, Token: outs[i+1].Grant.Token, State: []byte("AAAAAAAAAAA="), Retain: store.Forever}})
+			must(t, err)
+		}
+		time.Sleep(time.Hour)
+		runs(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(time.Minute)
+		_, err = s.Sweep(background, 1000)
+		must(t, err)
+		for _, prefix := range []string{"replica/id", "replica-jobs/id"} {
+			if left, err := collect(s.List(background, prefix)); err != nil || len(left) > 0 {
+				t.Errorf("left: %+v, %v", left, err)
+			}
+		}
+	})
+}
+
 // A job that is added can be asked for when the Runner is ready, so it is not before the records of the replica list it.
 func TestReadyWhenTheReplicaIsListedWithItsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
