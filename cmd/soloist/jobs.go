@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -281,6 +284,7 @@ exits as the command did: with its code, or 70 if the job failed without one fro
 
 // triggerAndWait waits for the end of a manual run, forever if most is negative.
 func (a *app) triggerAndWait(job string, most time.Duration) error {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // an output that nobody reads any more is an error like others
 	c, closing, err := a.client(soloist.Config{})
 	if err != nil {
 		return err

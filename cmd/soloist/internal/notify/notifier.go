@@ -170,7 +170,8 @@ func (t *target) lead(ctx context.Context) {
 		defer sending.Wait()
 		for {
 			begin := time.Now()
-			t.queue(t.look(ctx, begin))
+			due, whole := t.look(ctx, begin)
+			t.queue(due, whole)
 			select {
 			case looked <- struct{}{}:
 			default: // it sends still, and begins anew after that
@@ -188,10 +189,19 @@ func (t *target) lead(ctx context.Context) {
 	}
 }
 
-// queue has those wait for the receiver that are new.
-func (t *target) queue(due []Notice) {
+// queue has those wait for the receiver that are new. If they are all that is to be said, no job waits to be told as overdue that is not any more.
+func (t *target) queue(due []Notice, whole bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if whole {
+		t.waiting = slices.DeleteFunc(t.waiting, func(n Notice) bool {
+			past := n.Kind == Overdue && !slices.ContainsFunc(due, func(d Notice) bool { return d.ID == n.ID })
+			if past {
+				delete(t.queued, n.ID)
+			}
+			return past
+		})
+	}
 	for _, n := range due {
 		if _, settled := t.settled[n.ID]; !settled && !t.queued[n.ID] && len(t.waiting) < maxWaiting {
 			t.waiting, t.queued[n.ID] = append(t.waiting, n), true
@@ -214,12 +224,21 @@ func (t *target) send(ctx context.Context, looked <-chan struct{}) {
 			if ctx.Err() != nil {
 				return
 			}
+			if !t.waits(n) { // it was true when it began to wait
+				continue
+			}
 			late := time.Since(n.At) > lookback
 			if late && t.drop(ctx, n) || !late && t.deliver(ctx, n) {
 				t.unqueue(n, !late)
 			}
 		}
 	}
+}
+
+func (t *target) waits(n Notice) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.queued[n.ID]
 }
 
 // unqueue ends the wait of a notice. One that is settled is not told again; another may be, as of a job that is still overdue.
@@ -233,7 +252,8 @@ func (t *target) unqueue(n Notice, settled bool) {
 	}
 }
 
-// drop logs that a notice is not sent, unless another process has settled that, or is doing so. It reports whether ctx had not ended.
+// drop logs that a notice is not sent, unless another process has settled that, or is doing so, or the notice is so old that the store may have forgotten that. It
+// reports whether ctx had not ended.
 func (t *target) drop(ctx context.Context, n Notice) bool {
 	element, err := t.elements.Claim(ctx, n.ID)
 	if err == nil {
@@ -242,7 +262,7 @@ func (t *target) drop(ctx context.Context, n Notice) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if !errors.Is(err, soloist.ErrDone) && !errors.Is(err, soloist.ErrFailed) && !errors.Is(err, soloist.ErrHeld) {
+	if time.Since(n.At) < retain && !errors.Is(err, soloist.ErrDone) && !errors.Is(err, soloist.ErrFailed) && !errors.Is(err, soloist.ErrHeld) {
 		t.tooLate(n)
 	}
 	return true
@@ -262,8 +282,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look returns what is to be said of the jobs as they are now.
-func (t *target) look(ctx context.Context, now time.Time) (due []Notice) {
+// look returns what is to be said of the jobs as they are now, and whether it could read all of them.
+func (t *target) look(ctx context.Context, now time.Time) (due []Notice, whole bool) {
 	t.mu.Lock()
 	maps.DeleteFunc(t.settled, func(_ string, at time.Time) bool { return now.Sub(at) > retain })
 	t.mu.Unlock()
@@ -272,7 +292,7 @@ func (t *target) look(ctx context.Context, now time.Time) (due []Notice) {
 			if ctx.Err() == nil { // or the process ends, and another one reads them
 				t.log.Warn("the jobs cannot be read, so some notices come later", "err", err)
 			}
-			break
+			return due, false
 		}
 		for _, n := range noticesOf(j, now.Add(-lookback), now, t.Every) {
 			if slices.Contains(t.On, n.Kind) {
@@ -280,7 +300,7 @@ func (t *target) look(ctx context.Context, now time.Time) (due []Notice) {
 			}
 		}
 	}
-	return due
+	return due, true
 }
 
 // sendMissed sends the notices of missed times. No record has them, so each is tried until that is settled, or for as long as what is told of

@@ -775,25 +775,65 @@ func releaseLeader(t *testing.T, c *soloist.Client) {
 
 // What waits in a process that leads no more is told by the next leader. When the first one leads again, it neither tells it nor says that it is dropped.
 func TestWaitingNoticesAreToldByTheNextLeader(t *testing.T) {
+	for _, wait := range []time.Duration{lookback + time.Minute, retain + time.Hour} { // after the second the store does not know that it was told
+		synctest.Test(t, func(t *testing.T) {
+			s, to := soloisttest.NewStore(), &receiver{}
+			_, log := beginPatient(t, s.Share(), senderFunc(func(ctx context.Context, _ Notice, _ []byte) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}))
+			failJob(t, s, "first")
+			time.Sleep(time.Minute)
+			other, _ := beginPatient(t, s.Share(), to)
+			time.Sleep(time.Minute)
+			releaseLeader(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}))
+			time.Sleep(wait)
+			if to.count() != 1 {
+				t.Fatalf("the next leader told %d notices", to.count())
+			}
+			if _, err := s.Sweep(background, 1000); err != nil {
+				t.Fatal(err)
+			}
+			other.Close()
+			time.Sleep(5 * time.Minute)
+			if to.count() != 1 || strings.Contains(log.String(), "is dropped") {
+				t.Errorf("%d notices: %s", to.count(), log)
+			}
+		})
+	}
+}
+
+// What could not be told while it was true, of a job that is overdue, is not told when another process has led meanwhile and the job has run.
+func TestOverdueIsNotToldAfterTheJobHasRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to := soloisttest.NewStore(), &receiver{}
-		_, log := beginPatient(t, s.Share(), senderFunc(func(ctx context.Context, _ Notice, _ []byte) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}))
-		failJob(t, s, "first")
-		time.Sleep(time.Minute)
-		other, _ := beginPatient(t, s.Share(), to)
-		time.Sleep(time.Minute)
-		releaseLeader(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}))
-		time.Sleep(lookback + time.Minute)
-		if to.count() != 1 {
-			t.Fatalf("the next leader told %d notices", to.count())
+		var back atomic.Bool
+		target := Target{Name: "pager", On: []Kind{Overdue}, Timeout: 5 * time.Minute, Attempts: 20, Every: time.Minute}
+		_, log := beginTarget(t, s.Share(), senderFunc(func(ctx context.Context, n Notice, body []byte) error {
+			if !back.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return to.send(ctx, n, body)
+		}), target)
+		run := func() {
+			ctx, stop := context.WithCancel(background)
+			job := soloist.Job{Name: "x", Schedule: soloist.Every(time.Hour), Missed: soloist.MissedOnce, Do: func(context.Context, soloist.Run) error { stop(); return nil }}
+			if err := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Run(ctx, job); err != nil {
+				t.Fatal(err)
+			}
 		}
+		run()
+		time.Sleep(time.Hour + 5*time.Minute) // it is overdue, which cannot be told
+		other, _ := beginTarget(t, s.Share(), to, target)
+		run()
+		releaseLeader(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}))
+		back.Store(true)
+		time.Sleep(30 * time.Minute)
 		other.Close()
-		time.Sleep(5 * time.Minute)
-		if to.count() != 1 || strings.Contains(log.String(), "is dropped") {
-			t.Errorf("%d notices: %s", to.count(), log)
+		time.Sleep(2 * time.Minute)
+		if to.count() != 0 {
+			t.Errorf("told %+v: %s", to.got, log)
 		}
 	})
 }
