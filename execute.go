@@ -111,13 +111,18 @@ func (j Job) verdict(record RunRecord) (over, done bool) {
 	return last, last
 }
 
-// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back. While nobody
-// knows whether that is written it asks again: if it is, and the run may be run once only, no other replica can begin it.
+// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back. Of a run that may
+// be run once only it asks again while nobody knows whether that is written, for a TTL: if it is, no other replica can begin the run.
 func (x *execution) announced() bool {
 	err := x.tellBeginning()
-	for wait := newBackoff(x.client.cfg.RequestTimeout / 8); errors.Is(err, ErrUnknown) && wait.sleep(x.ctx); {
-		if again := x.tellBeginning(); !open(again) { // else it may still be written
-			err = again
+	if x.job.Crash == CrashGiveUp && errors.Is(err, ErrUnknown) {
+		x.client.log.Warn("asking again whether the start of a run is recorded", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
+		ctx, cancel := context.WithTimeout(x.ctx, x.lease.opts.TTL)
+		defer cancel()
+		for wait := newBackoff(x.client.cfg.RequestTimeout / 8); errors.Is(err, ErrUnknown) && wait.sleep(ctx); {
+			if again := x.tellBeginning(); !open(again) { // else it may still be written
+				err = again
+			}
 		}
 	}
 	if err == nil {

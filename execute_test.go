@@ -385,6 +385,39 @@ func TestRunWhoseBeginningIsUnknown(t *testing.T) {
 	}
 }
 
+// A blackHole swallows the extensions of jobs that have a state, as a path does on which large packets vanish.
+type blackHole struct {
+	*soloisttest.Store
+	asked atomic.Int32
+}
+
+func (s *blackHole) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if strings.HasPrefix(extensions[0].Name, "job/") && len(extensions[0].State) > 0 {
+		s.asked.Add(1)
+		return nil, store.AsUnknown(context.DeadlineExceeded)
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// A replica that cannot record that a run begins, though its renewals succeed, keeps the job from no other one.
+func TestReplicaThatCannotTellOfBeginningsKeepsNoJob(t *testing.T) {
+	for _, crash := range []soloist.Crash{soloist.CrashTakeOver, soloist.CrashGiveUp} {
+		inBubble(t, func(t *testing.T, shared *soloisttest.Store, a, _ *soloist.Client) {
+			var r recorder
+			s := &blackHole{Store: shared}
+			job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: crash, Do: r.do}
+			start(t, soloisttest.NewReplica(t, s, soloist.Config{Drain: -1}), job)
+			must(t, a.Admin().Trigger(background, "tick"))
+			time.Sleep(5 * time.Second)
+			start(t, a, job)
+			time.Sleep(72 * time.Hour)
+			if n, asked := len(r.all()), s.asked.Load(); n < 24 || asked > 10_000 {
+				t.Errorf("crash %v: %d runs in three days, of 72, and %d requests that had no reply", crash, n, asked)
+			}
+		})
+	}
+}
+
 // A manual run that is done, while a scheduled time that was due before it was asked for still waits, does not take the place of that time.
 func TestManualRunTakesNoScheduledTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {

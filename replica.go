@@ -321,7 +321,7 @@ func (c *core) overwrite(ctx context.Context, names []string, holder func() stri
 // A fleet is what the records of all replicas contain.
 type fleet struct {
 	replicas []ReplicaInfo
-	unlisted []ReplicaInfo                // those that died before their records said anything
+	unlisted []ReplicaInfo                // those that died before their records said anything, or anything else than that they had died before
 	bad      faults                       // what may hide jobs that a live replica has
 	badDead  faults                       // records that cannot be read, of replicas that are not alive
 	jobs     map[string]map[uint32]uint32 // the definitions by the names of jobs, as hashes, by the replicas' ids; of those that are alive
@@ -337,10 +337,10 @@ func (c *core) fleet(ctx context.Context, want func(ReplicaInfo) bool) fleet {
 			break
 		}
 		id := strings.TrimPrefix(r.Name, prefix)
-		if len(r.State) == 0 && r.Free() && r.Holder != "" { // it was not released
+		info, ok, err := replicaInfo(id, r, time.Now())
+		if r.Free() && r.Holder != "" && (len(r.State) == 0 || !info.died.IsZero()) { // it was not released
 			f.unlisted = append(f.unlisted, ReplicaInfo{id: id})
 		}
-		info, ok, err := replicaInfo(id, r, time.Now())
 		if err != nil && r.Free() {
 			f.badDead.add(err)
 		} else {
@@ -414,11 +414,25 @@ func (p *presence) compare(ctx context.Context) {
 // bury records which replicas have died, so that lists show them for an hour. After that the store may delete them. Of those that were never listed it removes
 // what they left.
 func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
-	dead := slices.DeleteFunc(slices.Clone(replicas), func(info ReplicaInfo) bool { return info.Alive || !info.died.IsZero() })
-	for some := range slices.Chunk(dead, batchLimit) {
+	var dead, unlisted []ReplicaInfo
+	for _, info := range replicas {
+		switch {
+		case info.state == (replicaState{}):
+			unlisted = append(unlisted, info)
+		case !info.Alive && info.died.IsZero():
+			dead = append(dead, info)
+		}
+	}
+	bury := func(some []ReplicaInfo) {
 		if err := c.burySome(ctx, some); err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil {
 			c.log.Warn("removing the records of replicas that have died", "err", err)
 		}
+	}
+	for some := range slices.Chunk(dead, batchLimit) {
+		bury(some)
+	}
+	for some := range slices.Chunk(unlisted, 16) { // each takes a list of its pages, while the records are held
+		bury(some)
 	}
 }
 
@@ -428,7 +442,8 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 	for i, info := range dead {
 		claims[i] = store.Claim{Name: c.names.prefix + kindReplica + info.id, Holder: c.newHolder(), TTL: controlTTL}
 	}
-	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
+	begin := c.clock.earliest()
+	outs, _, err := c.claimBatch(ctx, claims, begin)
 	if err != nil {
 		return err
 	}
@@ -454,6 +469,9 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 		state.Died = time.Now().UnixMilli()
 		b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
 		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: b, Retain: keepDead})
+	}
+	if took := c.clock.latest().Sub(begin); len(releases) > 0 && took > controlTTL/2 { // a replica that has come back may have its record, and write its pages: these are found again
+		return errors.Join(append(errs, fmt.Errorf("listing what they left took %v", took))...)
 	}
 	if len(releases) == 0 {
 		return errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"slices"
@@ -514,6 +515,77 @@ func TestReplicaThatDiesBeforeItIsListedLeavesNothing(t *testing.T) {
 		runs(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
 		time.Sleep(time.Minute)
 		_, err = s.Sweep(background, 1000)
+		must(t, err)
+		for _, prefix := range []string{"replica/id", "replica-jobs/id"} {
+			if left, err := collect(s.List(background, prefix)); err != nil || len(left) > 0 {
+				t.Errorf("left: %+v, %v", left, err)
+			}
+		}
+	})
+}
+
+// A slowList store takes its time for each list of a replica's pages.
+type slowList struct {
+	*soloisttest.Store
+	takes time.Duration
+}
+
+func (s slowList) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s slowList) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	if strings.HasPrefix(prefix, "replica-jobs/") {
+		time.Sleep(s.takes)
+	}
+	return s.Store.ListAfter(ctx, prefix, after)
+}
+
+// Many replicas that died before they were listed leave nothing either, however long the lists take that find their pages.
+func TestManyReplicasThatDieBeforeTheyAreListedLeaveNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, _ *soloist.Client) {
+		const many = 200
+		for i := range many {
+			_, err := s.Acquire(background, []store.Claim{{Name: fmt.Sprint("replica/", i), Holder: "early#id", TTL: time.Second}})
+			must(t, err)
+		}
+		time.Sleep(time.Minute)
+		c := soloisttest.NewReplica(t, slowList{s, 100 * time.Millisecond}, soloist.Config{})
+		runs(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(5 * time.Minute)
+		_, err := s.Sweep(background, 1000)
+		must(t, err)
+		left, err := collect(s.List(background, "replica/"))
+		if err != nil || len(left) != 1 {
+			t.Errorf("%d records are left, want that of the one that lives: %v", len(left), err)
+		}
+	})
+}
+
+// A replica that comes back for a moment after its death was recorded, and dies before its record says that it lives, leaves nothing.
+func TestReplicaThatDiesTwiceLeavesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		begin := func(holder, state string) {
+			claims := []store.Claim{{Name: "replica/id", Holder: holder, TTL: time.Second}, {Name: "replica-jobs/id/0", Holder: "one#id", TTL: time.Second}}
+			outs, err := s.Acquire(background, claims)
+			must(t, errors.Join(err, outs[0].Err, outs[1].Err))
+			_, err = s.Release(background, []store.Release{{Name: claims[1].Name, Holder: claims[1].Holder, Token: outs[1].Grant.Token, State: []byte("AAAAAAAAAAA="), Retain: store.Forever}})
+			must(t, err)
+			if state != "" {
+				_, err = s.Extend(background, []store.Extension{{Name: claims[0].Name, Holder: holder, Token: outs[0].Grant.Token, TTL: time.Second, State: []byte(state)}})
+				must(t, err)
+			}
+		}
+		begin("one#id-1", `{"replica":"one","jobs":1,"digest":"x","ttl":1000,"started":1,"clock":1}`)
+		time.Sleep(time.Minute)
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing}
+		runs(t, a, job)
+		time.Sleep(time.Minute)
+		begin("one#id-2", "")
+		time.Sleep(2 * time.Hour)
+		runs(t, b, job)
+		time.Sleep(time.Minute)
+		_, err := s.Sweep(background, 1000)
 		must(t, err)
 		for _, prefix := range []string{"replica/id", "replica-jobs/id"} {
 			if left, err := collect(s.List(background, prefix)); err != nil || len(left) > 0 {
