@@ -35,7 +35,8 @@ const flights = 64
 // errCutOff is that a context has ended while a request was under way.
 var errCutOff = errors.New("no reply yet")
 
-// call makes requests, and returns at the end of ctx without waiting for the replies: the client of ZooKeeper knows no contexts.
+// call makes requests, and returns at the end of ctx without waiting for the replies: the client of ZooKeeper knows no contexts. The function may still run
+// then, so it must change nothing that the caller uses but what it returns.
 func call[T any](ctx context.Context, b *backend, request func(*zk.Conn) (T, error)) (T, error) {
 	type reply struct {
 		value T
@@ -212,18 +213,21 @@ func (b *backend) namesIn(conn *zk.Conn, bucket string) (names []string, err err
 
 // Walk implements casstore.Backend. The order is that of the buckets, and of the names in a bucket. The cursor is the bucket and the last name.
 func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
-	var names []string
-	names, err = call(ctx, b, func(conn *zk.Conn) (names []string, err error) {
-		names, next, err = b.walk(conn, cursor, n)
-		return names, err
+	type part struct {
+		names []string
+		next  string
+	}
+	p, err := call(ctx, b, func(conn *zk.Conn) (p part, err error) {
+		p.names, p.next, err = b.walk(conn, cursor, n)
+		return p, err
 	})
-	if err == nil && len(names) > 0 {
-		items, err = b.Read(ctx, names)
+	if err == nil && len(p.names) > 0 {
+		items, err = b.Read(ctx, p.names)
 	}
 	if err != nil {
 		return nil, "", wrap("walking", err)
 	}
-	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), next, nil
+	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), p.next, nil
 }
 
 func (b *backend) walk(conn *zk.Conn, cursor string, n int) (names []string, next string, err error) {

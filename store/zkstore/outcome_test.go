@@ -412,6 +412,30 @@ func TestListsCatchUp(t *testing.T) {
 	}
 }
 
+// TestSweepsThatAreCutOff: a sweep whose context ends while its requests are under way leaves what it returns alone. The race detector sees that it does.
+func TestSweepsThatAreCutOff(t *testing.T) {
+	s := on(t, shared(t).conn, fresh())
+	if _, err := claim(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if _, err := s.Sweep(background, 100); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begin)
+	cut := 0
+	for i := range 1000 {
+		ctx, cancel := context.WithTimeout(background, took*time.Duration(i%100)/50)
+		if _, err := s.Sweep(ctx, 100); errors.Is(err, context.DeadlineExceeded) {
+			cut++
+		}
+		cancel()
+	}
+	if cut == 0 {
+		t.Error("none was cut off")
+	}
+}
+
 // TestReadsInOneSession: what a server was to catch up for is read from that server. A session may end in between, and the next one be at a server that lags behind: it could
 // miss that tokens were forgotten.
 func TestReadsInOneSession(t *testing.T) {
