@@ -111,8 +111,8 @@ func (j Job) verdict(record RunRecord) (over, done bool) {
 	return last, last
 }
 
-// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back. Of a run that may
-// be run once only it asks again while nobody knows whether that is written, for a TTL: if it is, no other replica can begin the run.
+// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back. With CrashGiveUp it
+// repeats a request whose outcome is unknown, for a TTL: if it was carried out, no other replica can begin the run.
 func (x *execution) announced() bool {
 	err := x.tellBeginning()
 	if x.job.Crash == CrashGiveUp && errors.Is(err, ErrUnknown) {

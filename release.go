@@ -157,7 +157,7 @@ func (c *core) releaseBatchUntil(ctx context.Context, releases []store.Release, 
 // errReleasedBefore is the outcome of a release that is lost when it is repeated, after a request whose outcome is unknown.
 var errReleasedBefore = fmt.Errorf("%w: the lease was lost, or released by a request that got no reply", ErrUnknown)
 
-// gone reports whether a release says that the lease is over without it.
+// gone reports whether the error of a release means that the lease has ended: before that release, or by an earlier request that got no reply.
 func gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, errReleasedBefore) }
 
 // retryRelease repeats the releases whose outcome is unknown, each until its bound. A release whose outcome is known is

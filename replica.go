@@ -98,7 +98,7 @@ func parsePage(state []byte, jobs map[uint32]uint32) error {
 type presence struct {
 	client *Client // with the client's options, without those for work
 	id     string
-	holder string // of the records that list the jobs, which are of this replica alone: no claim of it is in the way of another. Those of its own record begin with it
+	holder string // of the records that list the jobs: this replica alone claims them. The holders of its own record begin with it
 	start  time.Time
 	dirty  chan struct{} // has a value when the jobs have changed
 
@@ -470,7 +470,8 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 		b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
 		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: b, Retain: keepDead})
 	}
-	if took := c.clock.latest().Sub(begin); len(releases) > 0 && took > controlTTL/2 { // a replica that has come back may have its record, and write its pages: these are found again
+	// A replica that has come back gets its record when the lease ends, and writes its pages, which must not be overwritten. What is left is found again.
+	if took := c.clock.latest().Sub(begin); len(releases) > 0 && took > controlTTL/2 {
 		return errors.Join(append(errs, fmt.Errorf("listing what they left took %v", took))...)
 	}
 	if len(releases) == 0 {

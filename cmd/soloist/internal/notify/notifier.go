@@ -161,7 +161,7 @@ func readSecret(path string) ([]byte, error) {
 }
 
 // lead looks at the jobs while this process leads the target. The receiver can be slow, and the records of jobs forget: one goroutine reads them, and
-// another one sends. What waits when another process leads is kept: no other one may know of it. The store tells what that one has sent.
+// another one sends. What waits is kept while another process leads, which may never have seen it. The store has a record of what that one sends.
 func (t *target) lead(ctx context.Context) {
 	err := t.Client.Lead(ctx, prefix+t.Name, func(ctx context.Context, _ *soloist.Lease) error {
 		looked := make(chan struct{}, 1)
@@ -189,7 +189,7 @@ func (t *target) lead(ctx context.Context) {
 	}
 }
 
-// queue has those wait for the receiver that are new. If they are all that is to be said, no job waits to be told as overdue that is not any more.
+// queue adds the notices that are new to those that wait for the receiver. If due is complete, it removes the notices of jobs that are no longer overdue.
 func (t *target) queue(due []Notice, whole bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -773,7 +773,7 @@ func releaseLeader(t *testing.T, c *soloist.Client) {
 	}
 }
 
-// What waits in a process that leads no more is told by the next leader. When the first one leads again, it neither tells it nor says that it is dropped.
+// A notice that waits in a process that leads no more is sent by the next leader. When the first one leads again, it neither sends it nor logs that it is dropped.
 func TestWaitingNoticesAreToldByTheNextLeader(t *testing.T) {
 	for _, wait := range []time.Duration{lookback + time.Minute, retain + time.Hour} { // after the second the store does not know that it was told
 		synctest.Test(t, func(t *testing.T) {
@@ -803,7 +803,7 @@ func TestWaitingNoticesAreToldByTheNextLeader(t *testing.T) {
 	}
 }
 
-// What could not be told while it was true, of a job that is overdue, is not told when another process has led meanwhile and the job has run.
+// A notice that a job is overdue, which could not be sent while that was true, is not sent after the job has run, also if another process has led meanwhile.
 func TestOverdueIsNotToldAfterTheJobHasRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to := soloisttest.NewStore(), &receiver{}
