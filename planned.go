@@ -124,7 +124,7 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 // sawLease learns when the lease of another replica ends, should that have died in a run.
 func (j *plannedJob) sawLease(r store.Record, t trip) {
 	if r.Holder != "" {
-		j.leaseEnd = t.answered.Add(r.Left)
+		j.leaseEnd = t.answered.Add(r.Left).Round(0) // as the wake is kept: else who looks then finds that it has not ended, and looks again at once
 		j.seenLease = seenLease{r.Holder, r.Token, r.Age, t}
 	}
 }

@@ -20,7 +20,7 @@ type planner struct {
 	jobs  map[string]*plannedJob // by name
 	fresh []*plannedJob          // those that have not joined
 	wakes wakeHeap               // of the idle ones
-	clock time.Time              // the latest that the wall clock has shown when something was reckoned by it
+	clock time.Time              // the latest that the wall clock has shown when jobs were looked at, or something was reckoned by it
 	news  controlNews            // what people have asked of jobs, and which runs have been interrupted, when this was heard last
 
 	limits  groupLimits
@@ -133,7 +133,7 @@ func (p *planner) reckons(now time.Time) { p.clock = later(p.clock, now.Round(0)
 func (p *planner) setBack(now time.Time) {
 	p.clock = now.Round(0)
 	for _, j := range p.jobs {
-		for _, at := range []*time.Time{&j.since, &j.ended, &j.timely.at, &j.timely.last} {
+		for _, at := range []*time.Time{&j.since, &j.ended, &j.timely.at} {
 			*at = earlier(at.Round(0), now.Truncate(time.Millisecond))
 		}
 		if !j.leaseEnd.IsZero() {
@@ -150,6 +150,7 @@ func (p *planner) due(now time.Time) []*plannedJob {
 	if now.Round(0).Before(p.clock) {
 		p.setBack(now)
 	}
+	p.reckons(now)
 	if p.stale {
 		p.groups, p.stale = claimGroups(p.jobs, p.limits, p.groups), false
 	}
@@ -333,13 +334,14 @@ func (p *planner) lookAgain(j *plannedJob, now time.Time) {
 	p.lookAt(j, wake)
 }
 
-// lookAt sets when to look at a job again, for which nothing is under way any more; the zero time is never.
+// lookAt sets when to look at a job again, for which nothing is under way any more; the zero time is never. It is kept by the wall clock alone, as scheduled
+// times are: instants that have the monotonic clock too have no order with those once the wall clock was set, or the machine suspended.
 func (p *planner) lookAt(j *plannedJob, wake time.Time) {
 	if j.removed {
 		p.drop(j)
 		return
 	}
-	j.phase, j.wake = idle, wake
+	j.phase, j.wake = idle, wake.Round(0)
 	switch {
 	case wake.IsZero():
 		p.unwake(j)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -1449,4 +1450,59 @@ func TestManualRunsThatCountAnew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// putForward returns an instant as it is read when the wall clock has been put forward by d before, or the machine was suspended for so long: the
+// monotonic clock, which t has too, shows what it would have shown.
+func putForward(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	read := at.Add(d)
+	(*struct {
+		wall uint64
+		mono int64 // as package time has it
+		loc  *time.Location
+	})(unsafe.Pointer(&read)).mono -= int64(d)
+	if read.Sub(at) != 0 || read.Round(0).Sub(at.Round(0)) != d {
+		t.Fatalf("package time has changed: %v after %v", read, at)
+	}
+	return read
+}
+
+// When the wall clock goes forward, a job is looked at when it is due by it, although the end of a lease that another job waits for is further away by the
+// monotonic clock. That lease is asked for too: if the machine was suspended, it has ended.
+func TestNoJobWaitsForTheLeaseOfAnother(t *testing.T) {
+	now := time.Now()
+	p := testPlanner()
+	p.with(t, Job{Name: "due", Schedule: At(now.Add(30 * minute)), Do: doNothing, Grace: minute})
+	last := p.with(t, Job{Name: "last", Schedule: At(now.Add(40 * minute)), Do: doNothing, Grace: minute})
+	waits := p.with(t, Job{Name: "waits", Schedule: At(now.Add(50 * minute)), Do: doNothing, Grace: minute})
+	p.read(waits, store.Record{Holder: "x", Token: 1, Age: 2 * minute, Left: 10 * minute, Mark: ms(0)}, trip{now, now})
+	refused := p.with(t, Job{Name: "refused", Schedule: Delay(minute), Do: doNothing})
+	p.joined(p.sorted(), now)
+	for _, req := range p.request(p.due(now), now) {
+		p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Token: 1, Left: 10 * minute}}}})
+	}
+	check(t, "the job that was refused is looked at after", fmt.Sprint(refused.wake.Sub(now.Round(0))), "10m0s")
+	check(t, "the job that waits for a lease is looked at after", fmt.Sprint(waits.wake.Sub(now.Round(0))), "10m0s")
+	now = putForward(t, now.Add(second), 30*minute)
+	due := p.due(now)
+	check(t, "the jobs that are looked at", fmt.Sprint(len(due)), "3")
+	for _, req := range p.request(due, now) {
+		if !req.claims {
+			t.Errorf("%s is not claimed", req.spec.job.Name)
+		}
+	}
+	if !p.wake().Equal(last.wake) {
+		t.Errorf("looks again at %v, want %v", p.wake(), last.wake)
+	}
+}
+
+// A step back of the wall clock is noticed by what it showed when jobs were looked at last, also if nothing was due then.
+func TestClockIsSetBackWhileNothingIsDue(t *testing.T) {
+	p := testPlanner()
+	j := p.with(t, Job{Name: "tick", Schedule: Every(24 * time.Hour), Do: doNothing})
+	p.read(j, store.Record{Holder: "x", Token: 1, Left: 10 * minute, Mark: ms(0)}, trip{after(0), after(0)})
+	p.joined([]*plannedJob{j}, after(0))
+	check(t, "what is due before the lease ends", fmt.Sprint(len(p.due(after(9*minute)))), "0")
+	check(t, "what is due when the clock was set back", fmt.Sprint(len(p.due(after(2*minute)))), "1")
 }
