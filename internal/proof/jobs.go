@@ -259,9 +259,12 @@ func (c *jobCheck) completed(scheduled int64, runs History) bool {
 // begun reports whether the store was told of the beginning of a run that then was not: one that may be run once only is not tried again
 // when nobody knows whether that was recorded.
 func (c *jobCheck) begun(scheduled int64) bool {
-	return c.has(func(e *Event) bool {
-		return e.Kind == Extend && e.Name == c.rule.Record && e.Mark == scheduled && e.Did == Okay
-	})
+	return c.has(func(e *Event) bool { return c.tells(e, scheduled) })
+}
+
+// tells reports whether the store was told by an event that a scheduled time, which may be run once only, begins.
+func (c *jobCheck) tells(e *Event, scheduled int64) bool {
+	return e.Kind == Extend && e.Name == c.rule.Record && e.Mark == scheduled && e.Did == Okay
 }
 
 // untold reports whether the successor could not know of the run: its grant did not reach it at first, and who asks again as the same holder

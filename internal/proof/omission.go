@@ -9,9 +9,10 @@ import (
 
 // An Omission says when a scheduled time must have been begun by somebody: if one replica was well, as Well events tell, from when its
 // run may start until Grace after that, whatever befell the others. Times that nobody could have begun are excused: those at which the
-// job was taken, until Grace was nearly over, by who had it before or was at another time of it.
+// job was taken, until Grace was nearly over, by who had it before or was at another time of it. Where a time may be run once only, one is excused too that
+// the store was told of by a replica which then was not well: nobody may begin it after that.
 //
-// A run has begun when its function was called, or, where it may be run once only, when the store was told that it begins.
+// A run has begun when its function was called.
 type Omission struct {
 	Grace    time.Duration // as the job has it; 0 leaves the rule out
 	Start    func(scheduled int64) time.Duration
@@ -47,7 +48,7 @@ func (c *jobCheck) omitted() {
 			seen = max(seen, to+rule.Spaced+rule.Look)
 		}
 		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < seen+c.rule.Skew })
-		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, seen, leases, were) {
+		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.diedBeginning(s, well) || c.excused(s, from, to, seen, leases, were) {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
@@ -104,6 +105,15 @@ func (c *jobCheck) notRepeated() {
 func (c *jobCheck) begunFor(scheduled int64) bool {
 	return slices.ContainsFunc(c.runs, func(r Event) bool {
 		return !r.Manual && (r.Mark == scheduled || c.rule.Omission.Later && r.Mark > scheduled)
+	})
+}
+
+// diedBeginning reports whether the store was told that a scheduled time begins by a replica that was not well until it could call the function.
+func (c *jobCheck) diedBeginning(scheduled int64, well History) bool {
+	return c.has(func(e *Event) bool {
+		return c.tells(e, scheduled) && !slices.ContainsFunc(well, func(w Event) bool {
+			return w.Replica == e.Replica && w.At <= e.At && w.Until >= e.Took+c.rule.Omission.Look
+		})
 	})
 }
 

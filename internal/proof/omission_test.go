@@ -195,6 +195,13 @@ func TestOmission(t *testing.T) {
 		{"a manual run had it", History{always, grant(10*s, 1, 9*s), manual}, at20(nil), false},
 
 		{"it was to have been begun once, and the store was told so", History{always, grant(10*s, 1, 9*s), told}, once, false},
+		{"it was to have been begun once, and one that stayed well told the store so", History{always, well("a", 10*s, 10*s+1+s/2), grant(10*s, 1, 9*s), told}, once, true},
+		{"it was to have been begun once, and one that was well for a moment told the store so", History{always, well("a", 10*s, 10*s+s/2), grant(10*s, 1, 9*s), told}, once, false},
+		{"it was to have been begun once, and one that was well since then told the store so", History{always, well("a", 10*s+1, 60*s), grant(10*s, 1, 9*s), told}, once, false},
+		{"it was to have been begun once, and one told the store so that was well with another job", History{always, with(well("a", 0, 60*s), other), grant(10*s, 1, 9*s), told}, once, false},
+		{"it was to have been begun once, and one that stayed well told the store of another time", History{always, well("a", 0, 60*s), grant(10*s, 1, 9*s), with(told, func(e *Event) { e.Mark++ })}, once, true},
+		{"it was to have been begun once, one that died told the store so, and one that stayed well gave it up", History{always, well("v", 0, 60*s), grant(10*s, 1, s), told, by("v", grant(12*s, 2, 9*s)),
+			by("v", with(told, func(e *Event) { e.At, e.Took, e.Until, e.Token, e.DidToken = 13*s, 13*s+1, 13*s+2, 2, 2 }))}, once, false},
 		{"it was to have been begun once, and the store was not told", History{always, grant(10*s, 1, 9*s)}, once, true},
 		{"the store was told of a beginning that may come again", History{always, grant(10*s, 1, 9*s), told}, at20(nil), true},
 		{"it has had its attempt", History{always, grant(10*s, 1, 9*s)}, at20(func(o *Omission) { o.Tries = true }), false},
