@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -200,12 +201,7 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 		asked := time.Now()
 		outs, err := c.acquires.ask(bound, claims)
 		if err == nil {
-			for i := range outs {
-				if unknown != nil && locked(outs[i].Err) {
-					outs[i].Err = unknown
-				}
-			}
-			c.settleSome(bound, claims, outs, before)
+			c.releaseOrphans(c.settleSome(bound, claims, outs, unknown), before)
 			return outs, asked, nil
 		}
 		if unknown == nil && !errors.Is(err, ErrUnknown) {
@@ -228,32 +224,36 @@ func reason(ctx context.Context, before, err error) error {
 }
 
 // settleSome repeats the claims of a batch whose outcome is unknown, once and briefly, because the other claims of the
-// batch wait meanwhile. It gives up those that remain unknown.
-func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []store.Outcome, before time.Time) {
-	var open []store.Claim
+// batch wait meanwhile. It returns the claims of which an earlier request, which got no reply, may yet be granted. before is the error of such a request for
+// the whole batch, and nil if there was none.
+func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []store.Outcome, before error) (open []store.Claim) {
+	var again []store.Claim
 	var at []int
+	for i := range outs {
+		if before != nil && locked(outs[i].Err) {
+			outs[i].Err = before
+		}
+		if errors.Is(outs[i].Err, ErrUnknown) {
+			again, at = append(again, claims[i]), append(at, i)
+		}
+	}
+	if len(again) > 0 {
+		bound, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout/8)
+		defer cancel()
+		if answers, err := c.acquires.ask(bound, again); err == nil {
+			for i, answer := range answers {
+				if settles(answer.Err) {
+					outs[at[i]] = answer
+				}
+			}
+		}
+	}
 	for i, out := range outs {
-		if errors.Is(out.Err, ErrUnknown) {
-			open, at = append(open, claims[i]), append(at, i)
+		if out.Err != nil && !errors.Is(out.Err, ErrDone) && (before != nil || slices.Contains(at, i)) {
+			open = append(open, claims[i])
 		}
 	}
-	if len(open) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout/8)
-	defer cancel()
-	answers, err := c.acquires.ask(ctx, open)
-	var unknown []store.Claim
-	for i, claim := range open {
-		if err == nil && settles(answers[i].Err) {
-			outs[at[i]] = answers[i]
-		} else {
-			unknown = append(unknown, claim)
-		}
-	}
-	if len(unknown) > 0 {
-		c.releaseOrphans(unknown, before)
-	}
+	return open
 }
 
 // settles reports whether err, the answer to a claim that repeats one whose outcome is unknown, says what became of that.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -344,10 +345,11 @@ func TestWhatALaterRequestGotIsGivenBack(t *testing.T) {
 	})
 }
 
-// An outrun store carries out the first claim only after a time, and does not reply to it.
+// An outrun store carries out the first claim only after a time, and does not reply to it: to the whole request, or to each of its parts.
 type outrun struct {
 	*soloisttest.Store
 	after time.Duration
+	parts bool
 	said  *atomic.Bool
 }
 
@@ -356,6 +358,9 @@ func (s outrun) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 		return s.Store.Acquire(ctx, claims)
 	}
 	time.AfterFunc(s.after, func() { _, _ = s.Store.Acquire(background, claims) })
+	if s.parts {
+		return slices.Repeat([]store.Outcome{{Err: errNoReply}}, len(claims)), nil
+	}
 	return nil, errNoReply
 }
 
@@ -384,6 +389,13 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 		}
 		return el.Lease, nil
 	}
+	batch := func(c *soloist.Client) (*soloist.Lease, error) {
+		claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
+		if err != nil {
+			return nil, err
+		}
+		return nil, claimed[0].Err
+	}
 	detached := func(c *soloist.Client) (*soloist.Lease, error) {
 		_, _, err := c.Detached().Acquire(background, lockOf("a#1"), false)
 		return nil, err
@@ -396,6 +408,8 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 	}{
 		"a lock":                          {lock, lock, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
 		"an element":                      {element, element, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
+		"one of a batch":                  {batch, element, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
+		"a part of a request":             {batch, element, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
 		"a wait":                          {func(c *soloist.Client) (*soloist.Lease, error) { return c.Lock(background, "x") }, lock, time.Second, 1, soloist.ErrHeld, soloist.ErrHeld},
 		"a permit":                        {permit, permit, 0, 2, soloist.ErrHeld, nil},
 		"another permit":                  {permit, permit, 0, 0, nil, soloist.ErrHeld},
@@ -404,7 +418,7 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := outrun{soloisttest.NewStore(), 5 * time.Second, new(atomic.Bool)}
+				s := outrun{soloisttest.NewStore(), 5 * time.Second, what == "a part of a request", new(atomic.Bool)}
 				b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
 				var others []*soloist.Lease
 				for range one.before {
