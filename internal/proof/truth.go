@@ -120,9 +120,8 @@ func (f *facts) within() []Violation {
 }
 
 // covered finds beliefs that outlived every lease that the store can have counted, where it could not be watched: a lease ends at the latest its
-// TTL after the answer to the last request that granted or extended it. Nobody else need have come. A belief without any such request is left
-// to those who know that all requests are in the history.
-func (f *facts) covered(drift float64) []Violation {
+// TTL after the answer to the last request that granted or extended it. Nobody else need have come. If the history is complete, there must be such a request.
+func (f *facts) covered(drift float64, complete bool) []Violation {
 	if f.watchable {
 		return nil
 	}
@@ -145,7 +144,11 @@ func (f *facts) covered(drift float64) []Violation {
 		if b.Kind != Belief {
 			continue
 		}
-		if e, some := last[key{b.Holder, b.Token}]; some && b.Until > ends(e) {
+		e, some := last[key{b.Holder, b.Token}]
+		switch {
+		case !some && complete:
+			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("its holder was granted nothing with token %d", b.Token), History{*b}})
+		case some && b.Until > ends(e):
 			found = append(found, Violation{BeliefInLease, b.Name,
 				fmt.Sprintf("believed in until %v, and the lease had ended at %v at the latest", b.Until, ends(e)), History{*e, *b}})
 		}

@@ -113,6 +113,9 @@ func TestUnwatchedTruth(t *testing.T) {
 		{"believed in until a release, after it ended", after(release(9*s, 13*s, "a", 1, Okay), belief(s, 12*s, "a", 1)), Rules{}, BeliefInLease},
 		{"believed in until a call returned, after it ended", after(Event{Kind: Take, At: 0, Until: 13 * s, Replica: "a", Name: "n", Holder: "a", Token: 1, Result: Granted}, belief(s, 12*s, "a", 1)), Rules{}, BeliefInLease},
 		{"believed in by who was refused, which is not known", after(acquire(2*s, 3*s, "b", 1, Held), belief(20*s, 30*s, "b", 1)), Rules{}, ""},
+		{"believed in by who was refused, when all requests are known", after(acquire(2*s, 3*s, "b", 1, Held), belief(20*s, 30*s, "b", 1)), Rules{Complete: true}, BeliefInLease},
+		{"believed in with a token that was not granted, when all requests are known", after(belief(s, 2*s, "a", 2)), Rules{Complete: true}, BeliefInLease},
+		{"believed in as it was granted, when all requests are known", after(belief(s, 11*s, "a", 1)), Rules{Complete: true}, ""},
 
 		{"believed in until it was told that it is lost", History{told, belief(s, 4*s, "a", 1)}, Rules{}, ""},
 		{"believed in after it was told that it is lost", History{told, belief(s, 4*s+1, "a", 1)}, Rules{}, ToldTruth},

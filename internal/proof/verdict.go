@@ -51,6 +51,9 @@ type Rules struct {
 	// linger has an earliest end and no latest one. A refusal may tell a token that is raised before the lease in the way is granted.
 	Clockless bool
 
+	// Complete says that the history has all requests of those whose beliefs it has, so that a lease which none of them was granted is nobody's.
+	Complete bool
+
 	Answer time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
 
 	sweeps []Span // of the history
@@ -101,7 +104,7 @@ func Check(h History, r Rules) Verdict {
 	v := count(f.History)
 	found, unchecked := Linearizable(f.History, r)
 	v.Unchecked = unchecked
-	v.Violations = slices.Concat(found, f.overlap(), f.tokens(), f.fences(), f.within(), f.covered(r.Drift), f.told(r.Clockless), f.states())
+	v.Violations = slices.Concat(found, f.overlap(), f.tokens(), f.fences(), f.within(), f.covered(r.Drift, r.Complete), f.told(r.Clockless), f.states())
 	for _, rule := range r.Jobs {
 		v.Violations = append(v.Violations, f.jobs(rule)...)
 	}

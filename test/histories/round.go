@@ -155,7 +155,7 @@ func (r *run) judge(rec *recorder) {
 	}
 	r.last = h
 	r.tally.add(h)
-	r.verdict.Add(proof.Check(h, proof.Rules{Drift: r.drift, Steps: 2_000_000, Clockless: r.rig.noClock}))
+	r.verdict.Add(proof.Check(h, proof.Rules{Drift: r.drift, Steps: 2_000_000, Clockless: r.rig.noClock, Complete: true}))
 }
 
 // named gives each belief the name of the record that its holder was granted, which only the client's requests tell.

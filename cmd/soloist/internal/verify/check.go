@@ -33,7 +33,7 @@ func (r *Report) check(c Config) {
 	r.complete()
 	history := r.history()
 	r.Verdicts = proof.Check(history, proof.Rules{
-		Drift: drift, Clockless: c.clockless,
+		Drift: drift, Clockless: c.clockless, Complete: true,
 		Jobs:     []proof.JobRule{jobRule(history, later(r.zero, zero()))},
 		Elements: []proof.ElementRule{{Names: elementNames(history)}},
 	})
