@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -108,7 +109,7 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 		}
 		free, soonest := openTo(claim.Holder, records, errs)
 		if len(free) == 0 {
-			return soonest.Name, store.Outcome{Err: &store.HeldError{Record: soonest}}
+			return c.claimHeld(ctx, names, claim, soonest)
 		}
 		claim.Name = free[rand.N(len(free))]
 		outs, err := c.acquires.ask(ctx, []store.Claim{claim})
@@ -120,6 +121,45 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 		}
 		pace.took(ctx, time.Since(begun))
 	}
+}
+
+// claimHeld claims permits that others have, of whose leases soonest ends first, in one request: in a store without a clock only a claim is told that what is in the way is
+// overdue. Elsewhere, and if nobody waits for that, it claims none. If somebody has released some of them meanwhile, it keeps the first that it is granted.
+func (c *Client) claimHeld(ctx context.Context, names []string, claim store.Claim, soonest store.Record) (string, store.Outcome) {
+	held := &store.HeldError{Record: soonest}
+	if _, clockless := store.As[store.Clockless](c.store); !clockless || c.opts.Overdue == 0 {
+		return soonest.Name, store.Outcome{Err: held}
+	}
+	claims := make([]store.Claim, len(names))
+	for i := range names {
+		claims[i] = claim
+		claims[i].Name = names[i]
+	}
+	before := c.clock.earliest()
+	outs, err := c.acquires.ask(ctx, claims)
+	if err != nil {
+		return soonest.Name, store.Outcome{Err: err}
+	}
+	if i := slices.IndexFunc(outs, func(out store.Outcome) bool { return out.Err == nil }); i >= 0 {
+		var more []store.Claim
+		for n, out := range outs {
+			if n != i && !refused(out.Err) {
+				more = append(more, claims[n])
+			}
+		}
+		c.releaseOrphans(more, before)
+		return names[i], outs[i]
+	}
+	for i, out := range outs {
+		var late *store.HeldError
+		switch {
+		case errors.Is(out.Err, ErrUnknown):
+			return names[i], out
+		case errors.As(out.Err, &late) && late.Overdue > 0 && (held.Overdue == 0 || late.Overdue < held.Overdue):
+			held.Overdue = late.Overdue
+		}
+	}
+	return soonest.Name, store.Outcome{Err: held}
 }
 
 // openTo returns the permits that a holder can acquire: the one that it has, or else all that are free. soonest is the first that is held by others.

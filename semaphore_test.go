@@ -286,3 +286,50 @@ func TestPermitOfAStoreThatFails(t *testing.T) {
 		}
 	})
 }
+
+// A passedBy store has no clock and does not choose. Between the time when it is read and the first claim after that, other things happen.
+type passedBy struct {
+	store.Store
+	between func()
+}
+
+func (passedBy) Clockless() {}
+
+func (s *passedBy) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if between := s.between; between != nil && claims[0].Mark < 0 {
+		s.between = nil
+		between()
+	}
+	return outs, err
+}
+
+// Who claims all permits, because none was free when they were read, keeps one of those that it is granted, and gives the others back.
+func TestPermitsThatAreReleasedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New()
+		b := soloisttest.NewReplica(t, mem.Share(), soloist.Config{}).Semaphore("x", 4)
+		var held []*soloist.Lease
+		for range 4 {
+			held = append(held, permitOf(t, b))
+		}
+		s := &passedBy{mem, func() {
+			for _, l := range held[1:] {
+				must(t, l.Release())
+			}
+		}}
+		permitOf(t, soloisttest.NewReplica(t, s, soloist.Config{}).Semaphore("x", 4))
+		time.Sleep(time.Second)
+		permitOf(t, b)
+		permitOf(t, b)
+		_, err := b.TryAcquire(background)
+		wantIs(t, "a fifth permit of four", err, soloist.ErrHeld)
+	})
+}
+
+func permitOf(t *testing.T, s *soloist.Semaphore) *soloist.Lease {
+	t.Helper()
+	l, err := s.TryAcquire(background)
+	must(t, err)
+	return l
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
@@ -194,25 +195,56 @@ func TestOverdueNamesAreTaken(t *testing.T) {
 	}
 }
 
-// Who asks for any permit waits for one whose holder died long ago, also if a living holder has one for less time.
+// looking is a store without a clock that cannot choose one of several names, such as that of a move.
+type looking struct{ store.Store }
+
+func (looking) Clockless() {}
+
+// Who asks for any permit waits for one whose holder died long ago, also if a living holder has one for less time. A living one alone is not waited for.
 func TestOverduePermitBesideALivingOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &items{kept: map[string]casstore.Record{}}
-		take := func(c *soloist.Client) (*soloist.Lease, error) { return c.Semaphore("s", 2).TryAcquire(t.Context()) }
-		b.dies(t, func(c *soloist.Client) { _, _ = take(c) })
-		b.lives(t, func(c *soloist.Client) {
-			if _, err := take(c.With(soloist.Options{TTL: lifetime / 3})); err != nil {
-				t.Fatal(err)
-			}
+	for _, row := range []struct {
+		rule  string
+		looks bool // the store does not choose
+		opts  soloist.Options
+		want  time.Duration
+		err   error
+	}{
+		{"a store that chooses", false, soloist.Options{}, lifetime, nil},
+		{"a store that does not choose", true, soloist.Options{}, lifetime, nil},
+		{"a store that does not choose, without waiting", true, soloist.Options{Overdue: -1}, 0, soloist.ErrHeld},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &items{kept: map[string]casstore.Record{}}
+				take := func(c *soloist.Client) error {
+					_, err := c.Semaphore("s", 2).TryAcquire(t.Context())
+					return err
+				}
+				b.dies(t, func(c *soloist.Client) { _ = take(c) })
+				b.lives(t, func(c *soloist.Client) {
+					if err := take(c.With(soloist.Options{TTL: lifetime / 3})); err != nil {
+						t.Fatal(err)
+					}
+				})
+				time.Sleep(time.Hour)
+				var s store.Store = b.open(0)
+				if row.looks {
+					s = looking{s}
+				}
+				c, err := soloist.New(s, soloist.Config{TTL: lifetime})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				for _, want := range []error{row.err, soloist.ErrHeld} { // the second time there are living holders alone
+					begun := time.Now()
+					if err := take(c.With(row.opts)); !errors.Is(err, want) || want == nil && time.Since(begun) != row.want || want != nil && time.Since(begun) != 0 {
+						t.Errorf("after %v: %v", time.Since(begun), err)
+					}
+				}
+			})
 		})
-		time.Sleep(time.Hour)
-		b.lives(t, func(c *soloist.Client) {
-			begun := time.Now()
-			if _, err := take(c); err != nil || time.Since(begun) != lifetime {
-				t.Errorf("after %v: %v", time.Since(begun), err)
-			}
-		})
-	})
+	}
 }
 
 // Of several elements the one whose holder died long ago is claimed with the others, which are kept meanwhile. One that is held, or lingers for longer than a TTL, is not waited for.
