@@ -34,7 +34,8 @@ func (r *cronRun) run() error {
 	signals := make(chan os.Signal, 16)
 	// Until the process ends: one more TERM while the store is closed would end it with 143, as if it had not ended well.
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	if err := r.probes.begin(r.log); err != nil {
+	r.slots = newSlots(r.parallel)
+	if err := r.probes.begin(r.log, r.slots); err != nil {
 		return err
 	}
 	defer r.probes.end()
@@ -44,7 +45,6 @@ func (r *cronRun) run() error {
 	defer r.passed.remove()
 	r.adopt()
 	r.guardCommands()
-	r.slots = newSlots(r.parallel)
 	r.stdout = child.NewFunnel(r.out, func(err error) { r.log.Warn("what commands write is being lost", "err", err) })
 	r.draining, r.drainNow = context.WithCancel(context.Background())
 	defer r.drainNow()

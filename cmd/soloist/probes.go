@@ -34,8 +34,8 @@ func (p *probes) flag(c *cobra.Command) {
 	c.Flags().Var(&p.address, "listen", "serve /healthz, /readyz and /metrics at PORT of 127.0.0.1, at IP:PORT, or at unix:PATH; everybody who can connect may read them")
 }
 
-// begin serves the pages, if an address was given.
-func (p *probes) begin(log *slog.Logger) error {
+// begin serves the pages, if an address was given, with more metrics than those of all subcommands.
+func (p *probes) begin(log *slog.Logger, more ...prometheus.Collector) error {
 	if p.address.Address == nil {
 		return nil
 	}
@@ -43,15 +43,16 @@ func (p *probes) begin(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	p.server = p.address.serve(l, p.pages(log), log)
+	p.server = p.address.serve(l, p.pages(log, more...), log)
 	return nil
 }
 
 // pages returns the pages.
-func (p *probes) pages(log *slog.Logger) *http.ServeMux {
+func (p *probes) pages(log *slog.Logger, more ...prometheus.Collector) *http.ServeMux {
 	p.metrics = prommetrics.New(prommetrics.Options{})
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(p.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(more...)
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", health.Live())
 	mux.Handle("/readyz", health.Ready(health.Options{Logger: log},

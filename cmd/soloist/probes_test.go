@@ -136,6 +136,7 @@ func TestCronListens(t *testing.T) {
 	cron.until("/readyz", "200 ok")
 	until(t, "the job runs", func() bool { _, err := os.Stat(filepath.Join(dir, "began")); return err == nil })
 	cron.until("/metrics", `soloist_leases_held{kind="job"} 1`)
+	cron.until("/metrics", "soloist_cron_waiting_runs 0")
 	if err := cron.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

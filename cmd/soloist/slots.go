@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // defaultParallel is how many commands one soloist cron runs at once unless it is told: many wait for something other
@@ -88,4 +90,23 @@ func (s *slots) waiting() (n int, longest time.Duration) {
 		longest = max(longest, time.Since(p.since))
 	}
 	return len(s.line), longest
+}
+
+// The metrics of slots. A run that waits has begun for the client, so its start delay does not have the wait.
+var (
+	waitingRuns = prometheus.NewDesc("soloist_cron_waiting_runs", "Runs that are due and wait for one of the slots of --parallel.", nil, nil)
+	longestWait = prometheus.NewDesc("soloist_cron_longest_wait_seconds", "How long the run that waits longest for a slot has waited; 0 if none waits.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *slots) Describe(to chan<- *prometheus.Desc) {
+	to <- waitingRuns
+	to <- longestWait
+}
+
+// Collect implements prometheus.Collector.
+func (s *slots) Collect(to chan<- prometheus.Metric) {
+	n, longest := s.waiting()
+	to <- prometheus.MustNewConstMetric(waitingRuns, prometheus.GaugeValue, float64(n))
+	to <- prometheus.MustNewConstMetric(longestWait, prometheus.GaugeValue, longest.Seconds())
 }

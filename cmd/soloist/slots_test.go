@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,6 +108,44 @@ func TestNoRunBeginsAfterTERM(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What waits for a slot is seen in the metrics, while it waits: its start is counted as on time.
+func TestMetricsTellWhatWaitsForASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &cronRun{slots: newSlots(1)}
+		pages := r.probes.pages(slog.New(slog.DiscardHandler), r.slots)
+		tells := func(want ...string) {
+			t.Helper()
+			response := httptest.NewRecorder()
+			pages.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", http.NoBody))
+			for _, line := range want {
+				if !strings.Contains(response.Body.String(), "\n"+line+"\n") {
+					t.Errorf("%s is not in\n%s", line, response.Body)
+				}
+			}
+		}
+		if err := r.slots.take(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		tells("soloist_cron_waiting_runs 0", "soloist_cron_longest_wait_seconds 0")
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if err := r.slots.take(t.Context(), time.Now()); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Hour)
+		}
+		tells("soloist_cron_waiting_runs 2", "soloist_cron_longest_wait_seconds 7200")
+		r.slots.give()
+		synctest.Wait()
+		tells("soloist_cron_waiting_runs 1", "soloist_cron_longest_wait_seconds 3600")
+		r.slots.give()
+		all.Wait()
+		tells("soloist_cron_waiting_runs 0", "soloist_cron_longest_wait_seconds 0")
+	})
 }
 
 // Who gives up leaves the line, and loses no slot also if its turn comes at that moment.

@@ -418,6 +418,11 @@ func TestPageListsTheMetrics(t *testing.T) {
 			known[family.GetName()+suffix] = suffix == "" || kind == "histogram"
 		}
 	}
+	for _, name := range ofCron {
+		if known[name] = true; !strings.Contains(page, "\n| `"+name+"` | gauge | | ") {
+			t.Errorf("the page has no row of the gauge %s", name)
+		}
+	}
 	for _, name := range regexp.MustCompile(`soloist_\w+`).FindAllString(page, -1) {
 		if !known[name] {
 			t.Errorf("the page names %s, which is no metric", name)
