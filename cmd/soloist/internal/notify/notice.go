@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -16,7 +17,7 @@ type Kind string
 // The kinds of notices.
 const (
 	Failed  Kind = "failed"  // a run failed or panicked, after its last attempt
-	Lost    Kind = "lost"    // a run lost its lease, or its replica died in it
+	Lost    Kind = "lost"    // a run lost its lease, or its replica died or shut down in it, and no other one takes it over
 	Missed  Kind = "missed"  // scheduled times are not run, because no replica was there in time
 	Overdue Kind = "overdue" // nothing has run for a scheduled time although its grace is over
 	Doubled Kind = "doubled" // two runs overlapped
@@ -77,6 +78,10 @@ func noticesOf(j soloist.JobInfo, since, now time.Time, every time.Duration) (al
 			n := newNotice(Lost, j.Name, r.EndedAt, r.EndedAt.Truncate(every)).ofRun(r)
 			n.Text = fmt.Sprintf("%s lost its lease on %s: %s", j.Name, r.Replica, r.Outcome)
 			all = append(all, n)
+		case soloist.OutcomeInterrupted: // and it is not left to another replica
+			n := newNotice(Lost, j.Name, r.EndedAt, r.EndedAt.Truncate(every)).ofRun(r)
+			n.Text = fmt.Sprintf("%s was interrupted on %s, and is given up: %s", j.Name, r.Replica, r.Error)
+			all = append(all, n)
 		}
 	}
 	for _, o := range diagnose.Overlaps(j, now) {
@@ -100,17 +105,17 @@ func noticesOf(j soloist.JobInfo, since, now time.Time, every time.Duration) (al
 // again reports whether the run of a record has a later attempt, perhaps on another replica: one that is recorded, is under way, or is to come.
 func again(j soloist.JobInfo, i int) bool {
 	r := j.Runs[i]
-	if i+1 < len(j.Runs) && sameRun(r, j.Runs[i+1]) {
+	if slices.ContainsFunc(j.Runs[i+1:], func(next soloist.RunRecord) bool { return sameRun(r, next) }) { // manual ones may be between the two
 		return true
 	}
 	last := i+1 == len(j.Runs) // else the run under way is another one
-	return j.Running != nil && (j.Running.Token == r.Token || last && j.Running.Attempt > r.Attempt) || last && left(j, r)
+	return j.Running != nil && (j.Running.Token == r.Token || last && j.Running.Attempt > r.Attempt) || left(j, r)
 }
 
-// left reports whether the last run failed and is to be tried again, by the next replica: the one before shut down, or died, in the pause between two attempts.
+// left reports whether a run is to be tried again by the next replica: the one before shut down in it, or shut down or died in the pause between two attempts.
 func left(j soloist.JobInfo, r soloist.RunRecord) bool {
 	switch {
-	case r.Outcome != soloist.OutcomeFailed && r.Outcome != soloist.OutcomePanicked, j.Paused != nil: // it is not when the job goes on
+	case r.Outcome != soloist.OutcomeFailed && r.Outcome != soloist.OutcomePanicked && r.Outcome != soloist.OutcomeInterrupted, j.Paused != nil: // it is not when the job goes on
 		return false
 	case r.Manual:
 		return j.Manual

@@ -138,7 +138,10 @@ func TestNoticesOf(t *testing.T) {
 		want string
 	}{
 		"ok":                  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "ok")}}, ""},
-		"interrupted":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted")}}, ""},
+		"interrupted, left":   {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted")}}, ""},
+		"left, one by hand":   {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted"), {ScheduledAt: now, Manual: true, Token: 2, StartedAt: now, EndedAt: now, Outcome: "ok"}}}, ""},
+		"and made after that": {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted"), {ScheduledAt: now, Manual: true, Token: 2, StartedAt: now, EndedAt: now, Outcome: "ok"}, run(3, 1, 0, "ok")}}, ""},
+		"given up":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted")}}, "lost"},
 		"failed":              {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}}, "failed"},
 		"panicked":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "panicked")}}, "failed"},
 		"retried elsewhere":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(2, 2)}, ""},
@@ -321,6 +324,38 @@ func TestTakenOverIsNotLost(t *testing.T) {
 				mortal.Heal()
 				replicas.Wait()
 				if got != row.want {
+					t.Errorf("told %s, want %s", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+// A run that is interrupted by the end of its replica is told if no other one may make it, and is not if another one makes it.
+func TestGivenUpAtTheEndOfAReplicaIsTold(t *testing.T) {
+	for name, row := range map[string]struct {
+		crash soloist.Crash
+		want  string
+	}{"taken over": {soloist.CrashTakeOver, "[]"}, "given up": {soloist.CrashGiveUp, "[lost]"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to := soloisttest.NewStore(), &receiver{}
+				notifier(t, s, to, nil)
+				at := soloist.At(time.Now().Add(time.Second))
+				replica := func(ctx context.Context, do func(context.Context) error) {
+					c := soloisttest.NewReplica(t, s.Share(), soloist.Config{Drain: time.Second})
+					job := soloist.Job{Name: "import", Schedule: at, Crash: row.crash, Do: func(ctx context.Context, _ soloist.Run) error { return do(ctx) }}
+					if err := c.Run(ctx, job); err != nil {
+						t.Error(err)
+					}
+				}
+				first, end := context.WithTimeout(background, time.Minute)
+				defer end()
+				replica(first, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+				second, end := context.WithTimeout(background, 5*time.Minute)
+				defer end()
+				replica(second, func(context.Context) error { return nil })
+				if got := to.kinds(); got != row.want {
 					t.Errorf("told %s, want %s", got, row.want)
 				}
 			})
