@@ -365,6 +365,23 @@ func TestHandlerOfATransaction(t *testing.T) {
 	}
 }
 
+// The response has the header fields that the service has left: one that an outer handler has set and the service has deleted is not in it.
+func TestServiceDeletesAHeaderField(t *testing.T) {
+	h := fence.Handler(&fence.Memory{}, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Del("Cache-Control")
+		fmt.Fprint(w, "written")
+	}))
+	r := httptest.NewRequest(http.MethodPost, "/a", nil)
+	r.Header.Set(fence.TokenHeader, "5")
+	w := httptest.NewRecorder()
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Vary", "Accept")
+	h.ServeHTTP(w, r)
+	if got := w.Result().Header; got.Get("Cache-Control") != "" || got.Get("Vary") != "Accept" || w.Body.String() != "written" {
+		t.Errorf("%v, %s; want no Cache-Control, and the Vary of before", got, w.Body)
+	}
+}
+
 // A service without a fence responds to a claim as to any request; that is no claim.
 func TestClaimOfAServiceWithoutAFence(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))

@@ -77,6 +77,27 @@ func TestPeriodicEnqueuesOneTaskForARun(t *testing.T) {
 	}
 }
 
+// The options of a job are shared by all its runs: a run under way beside another does not write its task ID into them, although the slice has room.
+func TestRunsDoNotWriteIntoTheOptions(t *testing.T) {
+	opt := connect(t)
+	tasks, inspector := asynq.NewClient(opt), asynq.NewInspector(opt)
+	defer tasks.Close()
+	defer inspector.Close()
+	const queue = "options"
+	opts := make([]asynq.Option, 1, 2)
+	opts[0] = asynq.Queue(queue)
+	do := asynqadapter.Periodic(tasks, func(soloist.Run) *asynq.Task { return asynq.NewTask("report", nil) }, opts...)
+	if err := do(t.Context(), soloist.Run{Job: "report", ScheduledAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inspector.GetTaskInfo(queue, "report@2026-01-02T03:04:05.000Z"); err != nil {
+		t.Fatal(err)
+	}
+	if beyond := opts[:2][1]; beyond != nil {
+		t.Errorf("the run has written %v behind the options", beyond)
+	}
+}
+
 // Two workers process a task that is enqueued twice once; the second time it is a success to asynq. A failure is tried again.
 func TestTaskIsProcessedOnce(t *testing.T) {
 	opt := connect(t)
