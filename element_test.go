@@ -435,6 +435,28 @@ func TestRetryElementThatFails(t *testing.T) {
 	})
 }
 
+// RetryElement of an element that a transaction has locked says that, and not that a back-off lasts.
+func TestRetryElementThatIsLocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locked := false
+		s := doubtful{Store: memstore.New(), acquired: func(claims []store.Claim, outs []store.Outcome) ([]store.Outcome, error) {
+			if locked && claims[0].Mark > 0 { // it can be read
+				return []store.Outcome{{Err: &store.HeldError{Record: store.Record{Name: claims[0].Name, Left: time.Second}}}}, nil
+			}
+			return outs, nil
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		el, err := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}}).Claim(background, "1")
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		locked = true
+		err = c.Admin().RetryElement(background, "invoices", "1")
+		if !errors.Is(err, soloist.ErrHeld) || !strings.Contains(err.Error(), "a transaction has locked it") || strings.Contains(err.Error(), "back-off") {
+			t.Errorf("RetryElement: %v; want that a transaction has locked it", err)
+		}
+	})
+}
+
 // An element that is retried is free at once, whatever options the client of the Admin has for its own leases.
 func TestRetriedElementDoesNotLinger(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {

@@ -134,6 +134,28 @@ func TestMissedRuns(t *testing.T) {
 	}
 }
 
+// With MissedAll each of the missed times is run also where several are due within a second.
+func TestMissedRunsWithinASecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		const pace = 250 * time.Millisecond
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(pace), Grace: pace / 5, Missed: soloist.MissedAll, Do: r.do}
+		stop := start(t, a, job)
+		time.Sleep(4*pace + pace/2)
+		stop()
+		time.Sleep(8 * pace)
+		start(t, b, job)
+		time.Sleep(2 * pace)
+		synctest.Wait()
+		var want []time.Duration
+		for n := range 14 {
+			want = append(want, time.Duration(n+1)*pace)
+		}
+		check(t, "scheduled", r.scheduled(begin), want)
+	})
+}
+
 // A Grace or Jitter with which no instant could be computed is refused; with the longest Grace every time since the job is known is run.
 func TestLongestGrace(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {

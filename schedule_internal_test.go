@@ -75,3 +75,29 @@ func TestLatestTimeOfASchedule(t *testing.T) {
 		t.Errorf("after the end of time: %v", got)
 	}
 }
+
+// halfPast is due half a millisecond after each second.
+type halfPast struct{}
+
+func (halfPast) Next(after time.Time) time.Time {
+	const half = 500 * time.Microsecond
+	return Every(time.Second).Next(after.Add(-half)).Add(half)
+}
+
+// A time of the application's own schedule that is rounded up to a whole millisecond is the next one up to then, also when its own instant has passed.
+func TestNextOfATimeThatWasRounded(t *testing.T) {
+	rounded := time.UnixMilli(1001)
+	for after, want := range map[time.Duration]time.Time{
+		-time.Second:              rounded,
+		-time.Millisecond:         rounded,
+		-500*time.Microsecond - 1: rounded,
+		-500 * time.Microsecond:   rounded,
+		-1:                        rounded,
+		0:                         rounded.Add(time.Second),
+		time.Millisecond:          rounded.Add(time.Second),
+	} {
+		if next := (custom{halfPast{}}).Next(rounded.Add(after)); !next.Equal(want) {
+			t.Errorf("%v from it: %v, want %v", after, next, want)
+		}
+	}
+}

@@ -111,6 +111,39 @@ func TestStateOfAnElementOutlivesItsAttempts(t *testing.T) {
 	})
 }
 
+// A state whose request got no reply counts as set: State returns it, and the end of the attempt or the run writes it again, since that
+// may have been all that arrived.
+func TestStateThatIsNotConfirmedIsKept(t *testing.T) {
+	inBubble(t, func(t *testing.T, network *soloisttest.Store, a, _ *soloist.Client) {
+		films := a.Elements("films", soloist.ElementsOptions{})
+		el, err := films.Claim(background, "4711")
+		must(t, err)
+		must(t, el.SetState(background, []byte("scene 1")))
+		network.LoseReplies(1)
+		if err := el.SetState(background, []byte("scene 2")); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("SetState without a reply: %v", err)
+		}
+		check(t, "the state of the element", string(el.State()), "scene 2")
+		must(t, el.Fail(errors.New("no disk")))
+		el, err = films.Claim(background, "4711")
+		must(t, err)
+		check(t, "the state of the next attempt", string(el.State()), "scene 2")
+
+		var found []string
+		start(t, a, soloist.Job{Name: "scan", Schedule: soloist.Every(time.Minute), Do: func(ctx context.Context, run soloist.Run) error {
+			found = append(found, string(run.Lease.State()))
+			network.LoseReplies(1)
+			if err := run.Lease.SetState(ctx, fmt.Appendf(nil, "page %d", len(found))); !errors.Is(err, soloist.ErrUnknown) {
+				t.Errorf("SetState without a reply: %v", err)
+			}
+			return nil
+		}})
+		time.Sleep(150 * time.Second)
+		synctest.Wait()
+		check(t, "the states that the runs find", found, []string{"", "page 1"})
+	})
+}
+
 // A holder outside of this process does not see the state of an element, and does not spoil it.
 func TestDetachedFailureKeepsTheState(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {

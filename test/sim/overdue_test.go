@@ -317,6 +317,33 @@ func TestLivingHolderIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// A refusal tells for how long what is in the way has to be watched yet if it is overdue, and goes on to tell that it is after that; of a holder that lives it tells nothing.
+func TestOverdueIsToldWithARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &items{kept: map[string]casstore.Record{}}
+		b.dies(t, takeA)
+		time.Sleep(time.Hour)
+		b.lives(t, func(c *soloist.Client) {
+			_, err := c.With(soloist.Options{Overdue: -1}).TryLock(t.Context(), "a")
+			held, is := errors.AsType[*soloist.HeldError](err)
+			if !is || held.Overdue() != lifetime {
+				t.Fatalf("%v; want that it is overdue for another %v", err, lifetime)
+			}
+			time.Sleep(2 * lifetime)
+			if held.Overdue() <= 0 {
+				t.Errorf("overdue for another %v when it has been watched for long enough", held.Overdue())
+			}
+			if _, err = c.TryLock(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.TryLock(t.Context(), "a")
+			if held, is = errors.AsType[*soloist.HeldError](err); !is || held.Overdue() != 0 {
+				t.Errorf("%v; want that it is held, and not overdue", err)
+			}
+		})
+	})
+}
+
 // A wait for what is overdue ends with the caller and with the client, and is not begun if it would end too late. It ends in a refusal if somebody has taken or extended the lease meanwhile, whatever
 // the clocks say.
 func TestOverdueWaitsThatEndInARefusal(t *testing.T) {
