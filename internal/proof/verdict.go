@@ -51,7 +51,7 @@ type Rules struct {
 	// linger has an earliest end and no latest one. A refusal may tell a token that is raised before the lease in the way is granted.
 	Clockless bool
 
-	// Complete says that the history has all requests of those whose beliefs it has, so that a lease which none of them was granted is nobody's.
+	// Complete is for a history that has all requests of those whose beliefs it has: a lease that none of them was granted is nobody's.
 	Complete bool
 
 	Answer time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
