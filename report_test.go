@@ -60,3 +60,24 @@ func TestRunsReport(t *testing.T) {
 		s.Heal()
 	})
 }
+
+// When the outputs of all runs are too long together, the oldest go, also short ones behind a long one that does not fit: what is shown has no gap.
+func TestOldestOutputsAreDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		outputs := []int{100, 2000, 2000, 2000, 200}
+		n := 0
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: func(_ context.Context, run soloist.Run) error {
+			run.Report(strings.Repeat("x", outputs[n]), 0)
+			n++
+			return nil
+		}})
+		time.Sleep(time.Duration(len(outputs))*time.Minute + time.Second)
+		info, err := a.Admin().Job(background, "tick")
+		must(t, err)
+		var kept []int
+		for _, run := range info.Runs {
+			kept = append(kept, len(run.Output))
+		}
+		check(t, "bytes of output", kept, []int{0, 0, 2000, 2000, 200})
+	})
+}

@@ -137,6 +137,9 @@ func TestRemoveLetsTheRunFinish(t *testing.T) {
 		if err := r.Add(job); err == nil || !strings.Contains(err.Error(), "being removed") {
 			t.Errorf("added while it is being removed: %v", err)
 		}
+		if err := r.Update(job); !errors.Is(err, soloist.ErrNoJob) {
+			t.Errorf("updated while it is being removed: %v", err)
+		}
 		check(t, "entries", len(r.Entries()), 0)
 		if err := a.Admin().Trigger(background, "slow"); !errors.Is(err, soloist.ErrNoReplica) {
 			t.Errorf("a run of a job that is being removed is asked for: %v", err)
