@@ -12,12 +12,15 @@ import (
 func TestEndOfARequest(t *testing.T) {
 	const timeout, cancelled = 8 * time.Second, 3 * time.Second
 	for name, row := range map[string]struct {
-		cancels bool // the caller does, at cancelled
-		ends    time.Duration
-		err     error
+		cancels  bool          // the caller does, at cancelled
+		deadline time.Duration // of the caller; 0 if it has none
+		ends     time.Duration
+		err      error
 	}{
-		"caller without an end": {false, 9 * time.Second, context.DeadlineExceeded},
-		"caller that cancels":   {true, cancelled, context.Canceled},
+		"caller without an end":             {false, 0, 9 * time.Second, context.DeadlineExceeded},
+		"caller that cancels":               {true, 0, cancelled, context.Canceled},
+		"caller with a deadline":            {false, 5 * time.Second, 5 * time.Second, context.DeadlineExceeded},
+		"caller with a deadline after that": {false, time.Minute, 9 * time.Second, context.DeadlineExceeded},
 	} {
 		for asks, end := range map[string]func(context.Context) time.Time{
 			"Err": func(r context.Context) time.Time {
@@ -48,14 +51,22 @@ func TestEndOfARequest(t *testing.T) {
 					begin := time.Now()
 					all := limits{timeout: timeout}
 					var r context.Context = all.from(begin)
-					if row.cancels {
+					want := 9 * time.Second // a store may look at the deadline alone
+					if row.cancels || row.deadline > 0 {
 						caller, cancel := context.WithCancel(context.Background())
-						time.AfterFunc(cancelled, cancel)
+						defer cancel()
+						if row.cancels {
+							time.AfterFunc(cancelled, cancel)
+						} else {
+							caller, cancel = context.WithTimeout(caller, row.deadline)
+							defer cancel()
+							want = min(want, row.deadline)
+						}
 						within := &request{Context: caller, limit: all.from(begin)}
 						defer within.over()
 						r = within
 					}
-					if d, some := r.Deadline(); !some || d.Sub(begin) != 9*time.Second {
+					if d, some := r.Deadline(); !some || d.Sub(begin) != want {
 						t.Errorf("its deadline is %v, %v", d.Sub(begin), some)
 					}
 					if took := end(r).Sub(begin); took != row.ends || !errors.Is(r.Err(), row.err) {
