@@ -343,7 +343,12 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 func TestShutdownWithoutAStore(t *testing.T) {
 	for what, end := range map[string]func(*soloist.Client) error{
 		"Shutdown": func(c *soloist.Client) error { return c.Shutdown(background) },
-		"Close":    func(c *soloist.Client) error { return c.Close() },
+		"Shutdown that is in a hurry": func(c *soloist.Client) error {
+			ctx, cancel := context.WithCancel(background)
+			cancel()
+			return c.Shutdown(ctx)
+		},
+		"Close": func(c *soloist.Client) error { return c.Close() },
 	} {
 		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 			must(t, mustLock(t, a, "left behind").SetState(background, []byte("page 7"))) // which its release records once more
