@@ -107,6 +107,20 @@ func TestAnExtensionBoundsTheRelease(t *testing.T) {
 	})
 }
 
+// A release that records nothing is not tried for longer than two request timeouts, however long its lease lasts: that ends by itself.
+func TestReleaseThatRecordsNothingIsShort(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l, err := a.With(soloist.Options{TTL: time.Hour}).TryLock(background, "x")
+		must(t, err)
+		s.Break(errors.New("away"))
+		begin := time.Now()
+		wantIs(t, "releasing", l.Release(), soloist.ErrUnknown)
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("it took %v; want at most two request timeouts, of 5s", took)
+		}
+	})
+}
+
 // An extension that was refused, as one that is longer than any lease, makes no release wait longer for a store that is away.
 func TestRefusedExtensionBoundsNoRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {

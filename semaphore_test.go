@@ -255,7 +255,7 @@ func TestWaitingForAnyPermit(t *testing.T) {
 			must(t, l.Release())
 			time.Sleep(time.Second)
 			if len(got) != i+1 {
-				t.Errorf("of two who wait %d have a permit, after %d were released", len(got), i+1)
+				t.Fatalf("of two who wait %d have a permit, after %d were released", len(got), i+1)
 			}
 		}
 		must(t, <-got)
