@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -112,9 +113,9 @@ func TestManyRecordsAreOverwritten(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprintf("lock/%05d", i)
 		}
-		if err := c.overwrite(t.Context(), names, c.newHolder, func(i int) store.Release {
+		if err := errors.Join(c.overwrite(t.Context(), names, c.newHolder, func(i int) store.Release {
 			return store.Release{State: []byte(names[i]), Retain: Forever}
-		}); err != nil {
+		})...); err != nil {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(s.sizes) != fmt.Sprint([]int{batchLimit, batchLimit, 10}) {

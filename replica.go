@@ -110,10 +110,11 @@ type presence struct {
 	seen int               // which of the sets the records list
 
 	// Used only by the goroutine that calls announce and keep.
-	lease   *Lease    // nil before the first announce
-	claimed time.Time // when it was requested
-	claims  int       // how often it was
-	shown   int       // pages that have been written
+	lease   *Lease       // nil before the first announce
+	claimed time.Time    // when it was requested
+	claims  int          // how often it was
+	shown   int          // pages that may have been written
+	state   replicaState // what its record says, or was to say last
 }
 
 func newPresence(c *Client) *presence {
@@ -196,16 +197,17 @@ func (p *presence) write(ctx context.Context) error {
 	state.Host, _ = os.Hostname()
 	states := pages(definitions)
 	state.Digest = digestOf(states)
-	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), p.sameHolder, func(i int) store.Release {
+	state.Clock = p.claimed.UnixMilli()
+	p.state, p.shown = state, max(len(states), p.shown)
+	if err := errors.Join(c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(i int) store.Release {
 		if i < len(states) {
 			return store.Release{State: states[i], Retain: Forever}
 		}
 		return store.Release{State: []byte{}}
-	}); err != nil {
+	})...); err != nil {
 		return err
 	}
 	p.shown = len(states)
-	state.Clock = p.claimed.UnixMilli()
 	b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
 	if err := p.lease.SetState(ctx, b); err != nil {
 		return err
@@ -250,17 +252,25 @@ func (p *presence) keep(ctx context.Context) {
 	}
 }
 
-// withdraw removes the record, so that the replica is not taken for a dead one.
+// withdraw removes the records of the replica, so that it is not taken for a dead one. If it cannot remove those that list its jobs, it is: who buries it then
+// removes them.
 func (p *presence) withdraw() {
 	c := p.client
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
 	defer cancel()
-	err := p.lease.release(store.Release{State: []byte{}})
-	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) store.Release { return store.Release{State: []byte{}} }); err == nil {
-		err = pages
+	rel := store.Release{State: []byte{}}
+	pages := errors.Join(c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) store.Release { return store.Release{State: []byte{}} })...)
+	if pages != nil {
+		p.state.Jobs = max(p.state.Jobs, (p.shown-1)*carriedPerPage+1) // for so many pages
+		rel.State, _ = json.Marshal(p.state)                           // of strings and numbers; it cannot fail
+		rel.Retain = Forever
 	}
-	if err != nil && !gone(err) {
-		c.log.Warn("withdrawing this replica; others take it for dead when its lease ends", "err", err)
+	released := p.lease.release(rel)
+	if gone(released) {
+		released = nil
+	}
+	if err := errors.Join(pages, released); err != nil {
+		c.log.Warn("withdrawing this replica; others take it for dead", "err", err)
 	}
 }
 
@@ -288,34 +298,36 @@ func (p *presence) sameHolder() string { return p.holder }
 
 // overwrite acquires records and releases them with the result of with. It skips records that another holder has. holder
 // returns the holder of each claim. Each release raises the mark: if an earlier claim of the same holder is given back
-// meanwhile, and that ends the lease, the record has a lower mark, and the release is lost. It would count as a repetition.
-func (c *core) overwrite(ctx context.Context, names []string, holder func() string, with func(int) store.Release) error {
+// meanwhile, and that ends the lease, the record has a lower mark, and the release is lost. It would count as a repetition. It returns the error of each.
+func (c *core) overwrite(ctx context.Context, names []string, holder func() string, with func(int) store.Release) []error {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
 		claims[i] = store.Claim{Name: name, Holder: holder(), TTL: controlTTL}
 	}
 	var errs []error
-	for start := 0; start < len(claims); start += batchLimit {
-		some := claims[start:min(start+batchLimit, len(claims))]
+	for some := range slices.Chunk(claims, batchLimit) {
+		start := len(errs)
 		outs, _, err := c.claimBatch(ctx, some, c.clock.earliest())
 		if err != nil {
-			return err
+			return append(errs, slices.Repeat([]error{err}, len(names)-start)...)
 		}
 		var releases []store.Release
+		var at []int
 		for i, out := range outs {
-			if out.Err != nil {
-				errs = append(errs, out.Err)
+			if errs = append(errs, out.Err); out.Err != nil {
 				continue
 			}
 			rel := with(start + i)
 			rel.Name, rel.Holder, rel.Token, rel.Mark = some[i].Name, some[i].Holder, out.Grant.Token, out.Grant.Mark+1
-			releases = append(releases, rel)
+			releases, at = append(releases, rel), append(at, start+i)
 		}
 		if len(releases) > 0 {
-			errs = append(errs, c.releaseBatch(releases)...)
+			for i, err := range c.releaseBatch(releases) {
+				errs[at[i]] = err
+			}
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // A fleet is what the records of all replicas contain.
@@ -449,7 +461,13 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 	}
 	var errs []error
 	var pages []string
+	var of []int // by page, whose it is
 	var releases []store.Release
+	list := func(replica int, names []string, record store.Release) {
+		pages, of = append(pages, names...), append(of, slices.Repeat([]int{replica}, len(names))...)
+		record.Name, record.Holder, record.Token = claims[replica].Name, claims[replica].Holder, outs[replica].Grant.Token
+		releases = append(releases, record)
+	}
 	for i, out := range outs {
 		if errs = append(errs, out.Err); out.Err != nil {
 			continue
@@ -460,24 +478,27 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 				errs = append(errs, err)
 				continue
 			}
-			pages = append(pages, left...)
-			releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: []byte{}})
+			list(i, left, store.Release{State: []byte{}})
 			continue
 		}
-		pages = append(pages, c.pageNames(dead[i].id, pageCount(dead[i].Jobs))...)
 		state := dead[i].state
 		state.Died = time.Now().UnixMilli()
 		b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
-		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: b, Retain: keepDead})
+		list(i, c.pageNames(dead[i].id, pageCount(dead[i].Jobs)), store.Release{State: b, Retain: keepDead})
 	}
 	// A replica that has come back gets its record when the lease ends, and writes its pages, which must not be overwritten. What is left is found again.
 	if took := c.clock.latest().Sub(begin); len(releases) > 0 && took > controlTTL/2 {
 		return errors.Join(append(errs, fmt.Errorf("listing what they left took %v", took))...)
 	}
+	for i, err := range c.overwrite(ctx, pages, c.newHolder, func(int) store.Release { return store.Release{State: []byte{}} }) {
+		if err != nil { // as if they could not be listed
+			errs = append(errs, err)
+			releases = slices.DeleteFunc(releases, func(r store.Release) bool { return r.Name == claims[of[i]].Name })
+		}
+	}
 	if len(releases) == 0 {
 		return errors.Join(errs...)
 	}
-	errs = append(errs, c.overwrite(ctx, pages, c.newHolder, func(int) store.Release { return store.Release{State: []byte{}} }))
 	return errors.Join(append(errs, c.releaseBatch(releases)...)...)
 }
 

@@ -595,6 +595,109 @@ func TestReplicaThatDiesTwiceLeavesNothing(t *testing.T) {
 	})
 }
 
+// A pageless store refuses to carry out anything on the records that list the jobs of a replica, while it is so.
+type pageless struct {
+	*soloisttest.Store
+	of     *atomic.Value // the id of the replica, "" for none
+	silent bool          // the record of a replica cannot say anything
+}
+
+func (s pageless) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.silent && strings.HasPrefix(extensions[0].Name, "replica/") {
+		return nil, errors.New("out of order")
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+func (s pageless) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i, c := range claims {
+		if id := s.of.Load().(string); id != "" && err == nil && c.Mark >= 0 && strings.HasPrefix(c.Name, "replica-jobs/"+id) {
+			if outs[i].Err == nil {
+				_, _ = s.Store.Release(ctx, []store.Release{{Name: c.Name, Holder: c.Holder, Token: outs[i].Grant.Token, Retain: store.Forever}})
+			}
+			outs[i] = store.Outcome{Err: errors.New("out of order")}
+		}
+	}
+	return outs, err
+}
+
+// When the records that list the jobs of a replica cannot be removed, the next replica that begins tries it again. Of others that died, everything is removed meanwhile.
+func TestPagesThatCannotBeRemovedAreTriedAgain(t *testing.T) {
+	const dead = `{"replica":"one","jobs":1,"digest":"x","ttl":1000,"started":1,"clock":1}`
+	leaves := func(t *testing.T, s store.Store, id, state string) {
+		claims := []store.Claim{{Name: "replica/" + id, Holder: "one#" + id + "-1", TTL: time.Second}, {Name: "replica-jobs/" + id + "/0", Holder: "one#" + id, TTL: time.Second}}
+		outs, err := s.Acquire(background, claims)
+		must(t, errors.Join(err, outs[0].Err, outs[1].Err))
+		_, err = s.Release(background, []store.Release{{Name: claims[1].Name, Holder: claims[1].Holder, Token: outs[1].Grant.Token, State: []byte("AAAAAAAAAAA="), Retain: store.Forever}})
+		must(t, err)
+		if state != "" {
+			_, err = s.Extend(background, []store.Extension{{Name: claims[0].Name, Holder: claims[0].Holder, Token: outs[0].Grant.Token, TTL: time.Second, State: []byte(state)}})
+			must(t, err)
+		}
+	}
+	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing}
+	for what, begin := range map[string]func(t *testing.T, s pageless){
+		"of a replica that died":                      func(t *testing.T, s pageless) { leaves(t, s, "bad", dead) },
+		"of a replica that died before it was listed": func(t *testing.T, s pageless) { leaves(t, s, "bad", "") },
+		"of a replica that ends": func(t *testing.T, s pageless) {
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			ctx, stop := context.WithCancel(background)
+			r, err := c.NewRunner(job)
+			must(t, err)
+			ended := make(chan error)
+			go func() { ended <- r.Run(ctx) }()
+			<-r.Ready()
+			records, err := collect(s.List(background, "replica/"))
+			must(t, err)
+			s.of.Store(strings.TrimPrefix(records[0].Name, "replica/"))
+			stop()
+			must(t, <-ended)
+		},
+		"of a replica that ends before it is listed": func(t *testing.T, s pageless) {
+			s.silent = true
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			ctx, stop := context.WithTimeout(background, 10*time.Second)
+			defer stop()
+			time.AfterFunc(9*time.Second, func() {
+				records, err := collect(s.List(background, "replica/"))
+				must(t, err)
+				s.of.Store(strings.TrimPrefix(records[0].Name, "replica/"))
+			})
+			must(t, c.Run(ctx, job))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := pageless{Store: soloisttest.NewStore(), of: new(atomic.Value)}
+				s.of.Store("")
+				begin(t, s)
+				leaves(t, s, "good", dead)
+				if s.of.Load() == "" {
+					s.of.Store("bad")
+				}
+				pages := func(id string) int {
+					_, err := s.Sweep(background, 1000)
+					must(t, err)
+					left, err := collect(s.List(background, "replica-jobs/"+id))
+					must(t, err)
+					return len(left)
+				}
+				id := s.of.Load().(string)
+				time.Sleep(time.Minute)
+				runs(t, soloisttest.NewReplica(t, s, soloist.Config{}), job)
+				time.Sleep(2 * time.Hour)
+				check(t, "pages that could not be removed", pages(id), 1)
+				check(t, "pages of another", pages("good"), 0)
+				s.of.Store("")
+				runs(t, soloisttest.NewReplica(t, s, soloist.Config{}), job)
+				time.Sleep(time.Minute)
+				check(t, "pages that could be removed then", pages(id), 0)
+			})
+		})
+	}
+}
+
 // A job that is added can be asked for when the Runner is ready, so it is not before the records of the replica list it.
 func TestReadyWhenTheReplicaIsListedWithItsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
