@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -108,6 +110,45 @@ func TestAnInterruptedVerification(t *testing.T) {
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 || !strings.Contains(errs.String(), "the verification was interrupted") {
 		t.Errorf("%v; it said %q", err, errs.String())
+	}
+}
+
+// A move that TERM interrupts has the code of TERM. It takes its signals as the others do, so another one ends it at once.
+func TestAnInterruptedMove(t *testing.T) {
+	cmd, errs := onSilence(t, "move", "status", "env:SOLOIST_STORE", "sqlite:"+filepath.Join(memoryDir(t), "store.db"))
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 || !strings.Contains(errs.String(), "the move was interrupted") {
+		t.Errorf("%v; it said %q", err, errs.String())
+	}
+}
+
+// A demo that TERM interrupts ends its replicas, and has the code of TERM.
+func TestAnInterruptedDemo(t *testing.T) {
+	path, err := exec.LookPath("soloist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "demo")
+	messages, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewReader(messages)
+	if _, err := lines.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := io.ReadAll(lines)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 || !strings.Contains(string(said), "the demo was interrupted") {
+		t.Errorf("%v; it said %q", err, said)
 	}
 }
 

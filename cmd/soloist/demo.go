@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,15 +16,12 @@ func (a *app) demoCommand() *cobra.Command {
 		Short:   "Show soloist at work: three processes, one killed, one paused, and an audit",
 		GroupID: "see",
 		Args:    a.noChild(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := untilInterrupted("demo")
 			defer stop()
 			err := demo.Run(ctx, demo.Config{Out: a.out, Progress: a.errs, Open: open, Color: a.color()})
 			if errors.Is(err, demo.ErrAudit) {
 				return &exit{1, err}
-			}
-			if err != nil && ctx.Err() != nil {
-				return &exit{128 + int(syscall.SIGINT), err}
 			}
 			return err
 		},

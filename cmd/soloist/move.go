@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,9 +75,11 @@ func (a *app) moving(args []string, fn func(context.Context, *mover) error) erro
 	if m.Manager, err = fleetmove.Manage(before, after, a.replicaName()); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted("move")
 	defer stop()
-	err = fn(ctx, m)
+	if err = fn(ctx, m); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // and not what that has led to
+	}
 	return errors.Join(err, m.Close())
 }
 
