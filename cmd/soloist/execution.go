@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -71,7 +70,7 @@ func (e *execution) run(ctx context.Context, run soloist.Run) error {
 	}
 	failure := e.ended(log, result, err, context.Cause(ctx))
 	if failure != nil && ctx.Err() == nil && e.nextIsTooLate(run.Attempt) {
-		return fmt.Errorf("%w; the next attempt would begin after at-most, %v: %w", failure, e.job.AtMost, soloist.ErrOverran)
+		return overran{fmt.Errorf("%w; the next attempt would begin after at-most, %v", failure, e.job.AtMost)}
 	}
 	return failure
 }
@@ -81,8 +80,13 @@ func (e *execution) withinAtMost(ctx context.Context) (context.Context, context.
 	if e.job.AtMost == 0 {
 		return ctx, func() {}
 	}
-	return context.WithDeadlineCause(ctx, e.over, soloist.ErrOverran)
+	return context.WithDeadlineCause(ctx, e.over, overran{fmt.Errorf("it ran for longer than at-most, %v", e.job.AtMost)})
 }
+
+// An overran is an ErrOverran with a text of its own: the lease was not lost.
+type overran struct{ error }
+
+func (o overran) Unwrap() []error { return []error{o.error, soloist.ErrOverran} }
 
 // nextIsTooLate reports whether there is another attempt after this one, and at-most is over when it begins.
 func (e *execution) nextIsTooLate(attempt int) bool {
@@ -172,9 +176,6 @@ func (e *execution) ended(log *slog.Logger, result child.Result, err, cause erro
 	switch {
 	case result.Stopped:
 		outcome, failure = "stopped", fmt.Errorf("stopped: %w", cause)
-		if errors.Is(cause, soloist.ErrOverran) {
-			failure = fmt.Errorf("stopped: it ran for longer than at-most, %v: %w", e.job.AtMost, soloist.ErrOverran)
-		}
 	case result.Code != 0:
 		outcome, failure = "failed", fmt.Errorf("exit status %d", result.Code)
 	}

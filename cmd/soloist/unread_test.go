@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -193,14 +192,18 @@ func TestNoAttemptBeginsAfterAtMost(t *testing.T) {
 				Name: "x", Args: []string{"sh", "-c", `echo >>"$0"; exit 3`, began}, Options: crontab.Options{AtMost: time.Hour, Retry: row.retry},
 			}}
 			run := soloist.Run{Job: "x", Attempt: row.attempt, Lease: lease}
-			if err := e.run(t.Context(), run); errors.Is(err, soloist.ErrOverran) != row.over || !strings.HasPrefix(err.Error(), "exit status 3") {
-				t.Errorf("ended with %v", err)
+			want := "exit status 3"
+			if row.over {
+				want += "; the next attempt would begin after at-most, 1h0m0s"
+			}
+			if err := e.run(t.Context(), run); errors.Is(err, soloist.ErrOverran) != row.over || err.Error() != want {
+				t.Errorf("ended with %v; want %s", err, want)
 			}
 			if err := os.Truncate(began, 0); err != nil {
 				t.Fatal(err)
 			}
 			e.over = time.Now() // also if the pause took longer than it should
-			if err := e.run(t.Context(), run); !errors.Is(err, soloist.ErrOverran) {
+			if err := e.run(t.Context(), run); !errors.Is(err, soloist.ErrOverran) || err.Error() != "not started: it ran for longer than at-most, 1h0m0s" {
 				t.Errorf("an attempt after at-most ended with %v", err)
 			}
 			if info, err := os.Stat(began); err != nil || info.Size() > 0 {
