@@ -98,7 +98,5 @@ func TestHoldOfAMachineThatVanishes(t *testing.T) {
 	if took := time.Since(begin).Seconds(); took < held.ExpiresIn {
 		t.Errorf("it was free %v s after the request, and its holder was told that it has it for %v s", took, held.ExpiresIn)
 	}
-	for s.server.waiting.used() > 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	servers.Wait(t, "its place is free", func() bool { return s.server.waiting.used() == 0 })
 }
