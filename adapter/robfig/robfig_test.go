@@ -137,6 +137,27 @@ func TestScheduleHasAText(t *testing.T) {
 	}
 }
 
+// A zone without changes is shown by its name only if others find that zone under the name, and by its offset if not.
+func TestTextOfAFixedZone(t *testing.T) {
+	for want, loc := range map[string]*time.Location{
+		"CRON_TZ=+01:00:00 30 2 * * *": time.FixedZone("CET", 3600), // CET has a summer time
+		"CRON_TZ=-05:30:00 30 2 * * *": time.FixedZone("Head office", -5*3600-1800),
+		"CRON_TZ=+02:00:00 30 2 * * *": time.FixedZone("", 7200),
+		"CRON_TZ=+03:00:00 30 2 * * *": time.FixedZone("Local", 3*3600),
+		"CRON_TZ=+04:00:00 30 2 * * *": time.FixedZone("UTC", 4*3600),
+		"CRON_TZ=UTC 30 2 * * *":       time.FixedZone("", 0),
+		"CRON_TZ=Etc/GMT-1 30 2 * * *": time.FixedZone("Etc/GMT-1", 3600),
+	} {
+		s, err := robfig.Parse("30 2 * * *", loc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s); got != want {
+			t.Errorf("the zone %q is shown as %q; want %q", loc, got, want)
+		}
+	}
+}
+
 func TestInputThatIsNotValidIsNamed(t *testing.T) {
 	client, _ := soloisttest.NewClient(t)
 	logger := cron.DiscardLogger

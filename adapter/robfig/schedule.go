@@ -36,7 +36,8 @@ func Parse(spec string, loc *time.Location) (soloist.Schedule, error) {
 // schedule, so schedules that differ need different texts. It must not be empty.
 //
 // loc is the zone of times without one. It must be the same on all replicas, so time.Local is an error: cron.New uses it
-// unless cron.WithLocation is given.
+// unless cron.WithLocation is given. A zone of time.FixedZone that is not the one of its name is shown as its offset; then
+// lists do not show the next times.
 //
 // If s is of the application's own type, its Next must depend only on its argument, and must be safe for concurrent use.
 // All errors are *soloist.InvalidError. An interval that soloist.Every does not accept is an error of soloist.Client.NewRunner.
@@ -70,7 +71,25 @@ func Schedule(s cron.Schedule, text string, loc *time.Location) (soloist.Schedul
 			return schedule{s, text, loc}, nil // it names its zone
 		}
 	}
-	return schedule{s, fmt.Sprintf("CRON_TZ=%s %s", loc, text), loc}, nil
+	return schedule{s, fmt.Sprintf("CRON_TZ=%s %s", zoneName(loc), text), loc}, nil
+}
+
+// zoneName returns what loc is called for others. A zone of time.FixedZone may have the name of another one, as CET, which has a summer time, or of none: then it is
+// its offset, which does not look like a name.
+func zoneName(loc *time.Location) string {
+	const form = "-07:00:00"
+	now := time.Now()
+	if start, end := now.In(loc).ZoneBounds(); !start.IsZero() || !end.IsZero() {
+		return loc.String() // time.FixedZone makes none that changes
+	}
+	same, err := time.LoadLocation(loc.String())
+	if err != nil || same == time.Local {
+		return now.In(loc).Format(form)
+	}
+	if start, end := now.In(same).ZoneBounds(); !start.IsZero() || !end.IsZero() || now.In(same).Format(form) != now.In(loc).Format(form) {
+		return now.In(loc).Format(form)
+	}
+	return same.String()
 }
 
 // schedule computes the times of a cron.Schedule in a zone.
