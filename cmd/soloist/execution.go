@@ -83,7 +83,7 @@ func (e *execution) withinAtMost(ctx context.Context) (context.Context, context.
 	return context.WithDeadlineCause(ctx, e.over, overran{fmt.Errorf("it ran for longer than at-most, %v", e.job.AtMost)})
 }
 
-// An overran is an ErrOverran with a text of its own: the lease was not lost.
+// An overran is an ErrOverran with another text: the lease was not lost.
 type overran struct{ error }
 
 func (o overran) Unwrap() []error { return []error{o.error, soloist.ErrOverran} }
