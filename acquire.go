@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +21,7 @@ type target struct {
 	mark   int64
 	called time.Time // when the user called; zero if no user did, or if nobody observes the client
 	tried  *bool     // set when a request for it has had a reply; nil if nobody needs to know
+	again  bool      // a request before the one that is granted had no reply: it may be carried out at any time
 }
 
 // refused notes that a request was refused because somebody has the name.
@@ -80,6 +80,7 @@ func (c *Client) try(ctx context.Context, t target) (*Lease, error) {
 	name, out := c.claim(ctx, t, claim)
 	if errors.Is(out.Err, ErrUnknown) {
 		name, out = c.settle(ctx, t, claim, before, out)
+		t.again = true
 	}
 	claim.Name = name
 	if out.Err != nil {
@@ -111,6 +112,9 @@ func (c *Client) adopt(ctx context.Context, t target, claim store.Claim, g store
 	if err != nil {
 		if released := c.releaseGrant(claim, g, c.instant(before)); released != nil {
 			err = errors.Join(err, fmt.Errorf("releasing it: %w", released))
+		}
+		if t.again {
+			c.releaseOrphans([]store.Claim{claim}, before)
 		}
 		return nil, err
 	}
@@ -191,9 +195,15 @@ func (t target) stillOpen(claim store.Claim, name string, outcome error) (open [
 	return open
 }
 
+// An outcome is that of a claim of a batch.
+type outcome struct {
+	store.Outcome
+	again bool // as in target
+}
+
 // claimBatch claims several names, and settles the claims whose outcome is unknown. It also returns when the request
 // was sent that the outcomes are from.
-func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time.Time) ([]store.Outcome, time.Time, error) {
+func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time.Time) ([]outcome, time.Time, error) {
 	bound, cancel := context.WithTimeout(ctx, 2*c.cfg.RequestTimeout)
 	defer cancel()
 	var unknown error
@@ -201,8 +211,9 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 		asked := time.Now()
 		outs, err := c.acquires.ask(bound, claims)
 		if err == nil {
-			c.releaseOrphans(c.settleSome(bound, claims, outs, unknown), before)
-			return outs, asked, nil
+			settled, open := c.settleSome(bound, claims, outs, unknown)
+			c.releaseOrphans(open, before)
+			return settled, asked, nil
 		}
 		if unknown == nil && !errors.Is(err, ErrUnknown) {
 			return nil, asked, err
@@ -224,18 +235,21 @@ func reason(ctx context.Context, before, err error) error {
 }
 
 // settleSome repeats the claims of a batch whose outcome is unknown, once and briefly, because the other claims of the
-// batch wait meanwhile. It returns the claims of which an earlier request, which got no reply, may yet be granted. before is the error of such a request for
+// batch wait meanwhile. It also returns the claims of which an earlier request, which got no reply, may yet be granted. before is the error of such a request for
 // the whole batch, and nil if there was none.
-func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []store.Outcome, before error) (open []store.Claim) {
+func (c *core) settleSome(ctx context.Context, claims []store.Claim, answers []store.Outcome, before error) (outs []outcome, open []store.Claim) {
 	var again []store.Claim
 	var at []int
-	for i := range outs {
-		if before != nil && locked(outs[i].Err) {
-			outs[i].Err = before
+	outs = make([]outcome, len(answers))
+	for i, answer := range answers {
+		if before != nil && locked(answer.Err) {
+			answer.Err = before
 		}
-		if errors.Is(outs[i].Err, ErrUnknown) {
+		unknown := errors.Is(answer.Err, ErrUnknown)
+		if unknown {
 			again, at = append(again, claims[i]), append(at, i)
 		}
+		outs[i] = outcome{answer, before != nil || unknown}
 	}
 	if len(again) > 0 {
 		bound, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout/8)
@@ -243,17 +257,17 @@ func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []stor
 		if answers, err := c.acquires.ask(bound, again); err == nil {
 			for i, answer := range answers {
 				if settles(answer.Err) {
-					outs[at[i]] = answer
+					outs[at[i]].Outcome = answer
 				}
 			}
 		}
 	}
 	for i, out := range outs {
-		if out.Err != nil && !errors.Is(out.Err, ErrDone) && (before != nil || slices.Contains(at, i)) {
+		if out.again && out.Err != nil && !errors.Is(out.Err, ErrDone) {
 			open = append(open, claims[i])
 		}
 	}
-	return open
+	return outs, open
 }
 
 // settles reports whether err, the answer to a claim that repeats one whose outcome is unknown, says what became of that.

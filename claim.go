@@ -34,11 +34,11 @@ func (r *Runner) claimGroups(ctx context.Context, due []*plannedJob) []*plannedJ
 		}
 		outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
 		if r.complain(err); err != nil {
-			outs = slices.Repeat([]store.Outcome{{Err: err}}, len(part))
+			outs = slices.Repeat([]outcome{{Outcome: store.Outcome{Err: err}}}, len(part))
 		}
 		for i, req := range part {
 			r.mu.Lock()
-			mine, err := r.plan.answerGroup(req, outs[i], time.Now())
+			mine, err := r.plan.answerGroup(req, outs[i].Outcome, time.Now())
 			r.mu.Unlock()
 			if jobs = append(jobs, mine...); err != nil {
 				c.log.Warn("claiming jobs that are due together", "jobs", len(req.jobs), "err", err)
@@ -70,12 +70,12 @@ func (r *Runner) claimJobs(ctx context.Context, jobs []*plannedJob) {
 		r.mu.Unlock()
 		return
 	}
-	unknown := r.readControls(ctx, requests, outs[0])
+	unknown := r.readControls(ctx, requests, outs[0].Outcome)
 	outs = outs[1:]
 	for i, req := range requests {
 		a := answer{trip: trip{asked, answered}, controls: unknown[i]}
 		if req.claims {
-			a.out, outs = outs[0], outs[1:]
+			a.out, a.again, outs = outs[0].Outcome, outs[0].again, outs[1:]
 		}
 		r.take(ctx, req, a, before)
 	}
@@ -137,7 +137,7 @@ func (r *Runner) take(ctx context.Context, req jobRequest, a answer, before time
 	}
 	over := ctx.Err() != nil || r.client.ctx.Err() != nil
 	s.back = s.back || over
-	lease, err := r.adopt(req, s, a.out.Grant, before)
+	lease, err := r.adopt(req, s, a, before)
 	if err != nil {
 		r.client.log.Warn("claiming a job", "job", req.spec.job.Name, "err", err)
 	}
@@ -149,7 +149,7 @@ func (r *Runner) take(ctx context.Context, req jobRequest, a answer, before time
 		if lease != nil {
 			e = (&execution{jobSpec: s.spec, decision: s.run, client: r.client.core, lease: lease, ctx: lease.work(r.runs)}).execute()
 		} else {
-			e = r.releaseUnused(req, a.out.Grant, s.unused)
+			e = r.releaseUnused(req, a, s.unused, before)
 		}
 		if over {
 			e.left = a.out.Grant.Token
@@ -160,19 +160,21 @@ func (r *Runner) take(ctx context.Context, req jobRequest, a answer, before time
 }
 
 // adopt turns a grant into the lease under which a job is run. It returns nil if the grant must be released.
-func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) (*Lease, error) {
+func (r *Runner) adopt(req jobRequest, s step, a answer, before time.Time) (*Lease, error) {
 	if s.back {
 		return nil, nil
 	}
 	client := &Client{core: r.client.core, opts: s.spec.opts}
-	return client.tryAdopt(context.WithoutCancel(r.runs), target{kind: KindJob, shown: s.spec.job.Name}, req.claim, g, before)
+	return client.tryAdopt(context.WithoutCancel(r.runs), target{kind: KindJob, shown: s.spec.job.Name, again: a.again}, req.claim, a.out.Grant, before)
 }
 
 // releaseUnused releases a job that was granted and is not run.
-func (r *Runner) releaseUnused(req jobRequest, g store.Grant, state []byte) ending {
-	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: g.Token, State: state, Retain: Forever}
+func (r *Runner) releaseUnused(req jobRequest, a answer, state []byte, before time.Time) ending {
+	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: a.out.Grant.Token, State: state, Retain: Forever}
 	if err := r.client.releaseBatchUntil(context.Background(), []store.Release{release}, []time.Duration{req.claim.TTL})[0]; err != nil && !gone(err) {
 		r.client.log.Warn("releasing a job", "job", req.spec.job.Name, "err", err)
+	} else if a.again {
+		r.client.releaseOrphans([]store.Claim{req.claim}, before)
 	}
 	return ending{back: true}
 }

@@ -97,7 +97,8 @@ func (ds *DetachedLeases) record(d Detached) (name, holder string, err error) {
 //
 // If the same holder has the lease already, Acquire returns it again, so a call whose result was lost can be
 // repeated. repeated must be true if the caller may do so: then a grant that nobody could be told of is not released,
-// for the repeated call may have it. It ends with its TTL.
+// for the repeated call may have it. It ends with its TTL. So does a grant of a request without a reply that the store
+// carries out only after the release, because nothing is kept of this call.
 //
 // The errors are those of Client.TryLock. Elements are claimed by Elements.ClaimDetached. No events are emitted.
 func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool) (Detached, time.Time, error) {

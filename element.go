@@ -346,10 +346,10 @@ func (e *Elements) tellRefused(ctx context.Context, id string, err error) {
 }
 
 // take turns the grants of a batch into elements. It returns the indices of what was refused because of what is overdue.
-func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) (late []int) {
+func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []outcome, before time.Time) (late []int) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
-		t := target{kind: KindElement, shown: c.ID, parent: e.job, name: claims[i].Name}
+		t := target{kind: KindElement, shown: c.ID, parent: e.job, name: claims[i].Name, again: out.again}
 		var l *Lease
 		if c.Err = t.named(out.Err); c.Err == nil {
 			l, c.Err = e.client.adopt(ctx, t, claims[i], out.Grant, before)

@@ -21,6 +21,7 @@ type Lease struct {
 	token   int64
 	opts    Options
 	granted store.Grant
+	again   bool // as in target
 	ctx     leaseContext
 	cancel  context.CancelCauseFunc                 // of ctx
 	stop    atomic.Pointer[context.CancelCauseFunc] // of the context of a function that runs under it; nil if none does
@@ -107,7 +108,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 // newLease returns the lease of a grant that was requested at since. Its context is derived from parent.
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
-		core: c, shown: t.shown, subject: t.subject(claim.Name), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
+		core: c, shown: t.shown, subject: t.subject(claim.Name), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g, again: t.again,
 		since: since, deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
 	}
 	if opts.AtMost > 0 {

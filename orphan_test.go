@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -354,7 +355,7 @@ type outrun struct {
 }
 
 func (s outrun) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	if claims[0].Mark < 0 || !s.said.CompareAndSwap(false, true) {
+	if !slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Mark >= 0 }) || !s.said.CompareAndSwap(false, true) {
 		return s.Store.Acquire(ctx, claims)
 	}
 	time.AfterFunc(s.after, func() { _, _ = s.Store.Acquire(background, claims) })
@@ -375,7 +376,8 @@ func (s outrun) Choose(ctx context.Context, names []string, claim store.Claim) (
 	return i + 1, g, err
 }
 
-// What a request without a reply is granted late is given back, also if a repeated request was refused, or was granted another permit: nobody knows of it.
+// What a request without a reply is granted late is given back, also if a repeated request was refused, or was granted another permit, or the same lease, which
+// was released before: nobody knows of it.
 func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 	lock := func(c *soloist.Client) (*soloist.Lease, error) { return c.TryLock(background, "x") }
 	permit := func(c *soloist.Client) (*soloist.Lease, error) { return c.Semaphore("x", 2).TryAcquire(background) }
@@ -396,6 +398,22 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 		}
 		return nil, claimed[0].Err
 	}
+	released := func(acquire func(*soloist.Client) (*soloist.Lease, error)) func(*soloist.Client) (*soloist.Lease, error) {
+		return func(c *soloist.Client) (*soloist.Lease, error) {
+			l, err := acquire(c)
+			if err != nil {
+				return nil, err
+			}
+			return nil, l.Release()
+		}
+	}
+	ofBatch := func(c *soloist.Client) (*soloist.Lease, error) {
+		claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
+		if err != nil || claimed[0].Err != nil {
+			return nil, errors.Join(err, claimed[0].Err)
+		}
+		return claimed[0].Element.Lease, nil
+	}
 	detached := func(c *soloist.Client) (*soloist.Lease, error) {
 		_, _, err := c.Detached().Acquire(background, lockOf("a#1"), false)
 		return nil, err
@@ -413,12 +431,17 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 		"a wait":                          {func(c *soloist.Client) (*soloist.Lease, error) { return c.Lock(background, "x") }, lock, time.Second, 1, soloist.ErrHeld, soloist.ErrHeld},
 		"a permit":                        {permit, permit, 0, 2, soloist.ErrHeld, nil},
 		"another permit":                  {permit, permit, 0, 0, nil, soloist.ErrHeld},
+		"a lock that was released":        {released(lock), lock, 0, 0, nil, soloist.ErrHeld},
+		"a permit that was released":      {released(permit), permit, 0, 0, nil, nil},
+		"an element that was released":    {released(element), element, 0, 0, nil, soloist.ErrHeld},
+		"one of a batch, released":        {released(ofBatch), element, 0, 0, nil, soloist.ErrHeld},
+		"a part, released":                {released(ofBatch), element, 0, 0, nil, soloist.ErrHeld},
 		"a detached lease":                {detached, lock, 0, 1, soloist.ErrHeld, soloist.ErrHeld},
 		"a detached lease, after a while": {detached, lock, time.Second, 1, soloist.ErrHeld, soloist.ErrHeld},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := outrun{soloisttest.NewStore(), 5 * time.Second, what == "a part of a request", new(atomic.Bool)}
+				s := outrun{soloisttest.NewStore(), 5 * time.Second, strings.HasPrefix(what, "a part"), new(atomic.Bool)}
 				b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
 				var others []*soloist.Lease
 				for range one.before {
@@ -444,4 +467,24 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a request without a reply is granted when the run that a repeated one was granted is over is given back: it would keep the next run from all replicas for a TTL.
+func TestWhatIsGrantedAfterARunIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := outrun{soloisttest.NewStore(), 5 * time.Second, false, new(atomic.Bool)}
+		s.said.Store(true)
+		b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 5 * time.Minute, Do: r.do})
+		time.Sleep(time.Minute)
+		s.said.Store(false)
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(time.Minute)
+		check(t, "runs", len(r.began()), 1)
+		check(t, "requests without a reply", s.said.Load(), true)
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(2 * time.Minute)
+		check(t, "runs", len(r.began()), 2)
+	})
 }

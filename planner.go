@@ -205,6 +205,7 @@ func (p *planner) knows(version int64) bool { return version != unsettled && ver
 type answer struct {
 	trip
 	out      store.Outcome // of the claim, if one was made
+	again    bool          // as in target
 	controls error         // why nobody knows what people have asked of the job; nil if that is known
 }
 

@@ -95,7 +95,7 @@ func (l *Lease) releaseRequest(r store.Release) store.Release {
 	return r
 }
 
-// tellReleased emits the event of a release.
+// tellReleased emits the event of a release. What a request of the lease's own, which had no reply, is granted from then on is given back.
 func (l *Lease) tellReleased(err error) error {
 	l.core.waiters.released(l.waitKey)
 	lost := errors.Is(err, ErrLost)
@@ -107,6 +107,9 @@ func (l *Lease) tellReleased(err error) error {
 	if l.core.cfg.Observe != nil {
 		held := l.core.clock.earliest().Sub(l.since)
 		l.core.observe(&l.ctx, Event{Kind: EventReleased, Subject: l.subject, Token: l.token, Duration: held, Lost: lost, Err: err})
+	}
+	if l.again && (err == nil || gone(err)) { // not while the lease may go on: it would be given back instead
+		l.core.releaseOrphans([]store.Claim{{Name: l.name, Holder: l.holder, TTL: l.opts.TTL}}, l.since)
 	}
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", l.shown, err)

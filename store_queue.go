@@ -38,7 +38,7 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 				return l, err
 			}
 			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
-			claim.Holder, asked, last = c.holderFor(t), false, err
+			claim.Holder, asked, last, t.again = c.holderFor(t), false, err, false
 			pace.took(ctx, time.Since(begun))
 		case errors.Is(err, ErrHeld):
 			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
@@ -49,7 +49,7 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 			if trouble.IsZero() {
 				trouble = time.Now()
 			}
-			asked, last = true, err
+			asked, last, t.again = true, err, true
 			pause.sleep(ctx)
 		case last != nil && ctx.Err() != nil && !errors.Is(err, ErrUnknown): // it was not sent, so the last refusal is the reason
 		default:

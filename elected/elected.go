@@ -58,7 +58,7 @@ func (e *Elector) Leading(ctx context.Context) (leader context.Context, stop fun
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	forget := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
-	return leading{ctx, lease.Context()}, func() { forget(); cancel(nil) }, nil
+	return leading{ctx, lease}, func() { forget(); cancel(nil) }, nil
 }
 
 // Handler returns a handler that passes requests on to next while this replica leads. Otherwise it responds with 503 and Retry-After: 1, and next is
@@ -76,15 +76,19 @@ func (e *Elector) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// leading is the context of work on the leader, in which the lease is found, too.
+// leading is the context of work on the leader, in which the lease is found, too: also if the caller's context has another one.
 type leading struct {
 	context.Context
-	lease context.Context
+	lease *soloist.Lease
 }
 
 func (l leading) Value(key any) any {
+	own := l.lease.Context().Value(key)
+	if own == any(l.lease) {
+		return own
+	}
 	if value := l.Context.Value(key); value != nil {
 		return value
 	}
-	return l.lease.Value(key)
+	return own
 }

@@ -101,9 +101,18 @@ func TestContextOfARequest(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		var own context.Context
 		h := e.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { own = r.Context() }))
-		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), key{}, "of the request")))
-		if own.Value(key{}) != "of the request" || soloist.LeaseFrom(own) != e.Lease() {
-			t.Errorf("its context has %v and %v", own.Value(key{}), soloist.LeaseFrom(own))
+		serve := func(ctx context.Context) {
+			h.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(ctx, key{}, "of the request")))
+			if own.Value(key{}) != "of the request" || soloist.LeaseFrom(own) != e.Lease() {
+				t.Errorf("its context has %v and %v", own.Value(key{}), soloist.LeaseFrom(own))
+			}
+		}
+		serve(r.Context())
+		if err := c.Do(r.Context(), "another", func(ctx context.Context, _ *soloist.Lease) error { // as of a server whose requests have the context of a lease
+			serve(ctx)
+			return nil
+		}); err != nil {
+			t.Error(err)
 		}
 		if own.Err() == nil {
 			t.Error("its context goes on when the request has been answered")
