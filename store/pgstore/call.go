@@ -28,7 +28,7 @@ func change[T any](ctx context.Context, s *Store, sql string, args []any, scan f
 }
 
 // fetch runs one statement, its own transaction, and again for as long as the server says that it had no effect and might have
-// one the next time.
+// one the next time. One that may have had an effect is left to the caller: what another has done meanwhile may look as if it had none.
 func fetch[T any](ctx context.Context, s *Store, sql string, args []any, scan func(pgx.Rows) (T, error),
 	uncertain func(error) bool) ([]T, error) {
 	if err := s.alive(ctx); err != nil {
@@ -37,14 +37,12 @@ func fetch[T any](ctx context.Context, s *Store, sql string, args []any, scan fu
 	ctx, cancel := context.WithCancel(ctx) // ended by Close too
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	open := false // an attempt may have taken effect
 	for try := 0; ; try++ {
 		rows, err := once(ctx, s, sql, args, scan)
 		if err == nil {
 			return rows, nil
 		}
-		open = open || uncertain(err)
-		if !s.again(err) || pause(ctx, try) != nil {
+		if open := uncertain(err); open || !s.again(err) || pause(ctx, try) != nil {
 			return nil, s.explain(err, open)
 		}
 	}
@@ -105,9 +103,6 @@ func (s *Store) again(err error) bool {
 		// The server that has the prepared statement is not the one that was asked to run it: a pooler is in between.
 		s.unnamed.Store(true)
 		return true
-	case codeAmbiguous:
-		// Every statement of ours can be run twice: the second tells what the first has done.
-		return s.tables.cfg.Dialect == CockroachDB
 	}
 	return false
 }

@@ -138,7 +138,7 @@ func (s *Store) cockroach(ctx context.Context) (store.Capabilities, error) {
 	c := store.Capabilities{
 		Backend: version + ", " + isolation,
 		Scope:   store.ScopeFleet,
-		Fencing: store.Promise{Answer: store.Yes, Why: "a quorum orders serializable transactions, and an ambiguous commit is read back"},
+		Fencing: store.Promise{Answer: store.Yes, Why: "a quorum orders serializable transactions, and an ambiguous commit is told as an unknown outcome"},
 		Durable: store.Promise{Answer: store.Yes, Why: "a commit is on the disks of a quorum"},
 		Waiting: s.waiting(),
 	}
