@@ -583,11 +583,7 @@ func noteRelease(e *proof.Event, q *store.Release) {
 	e.Holder = of(q.Holder)
 }
 
-func toldOutcome(n *network, e *proof.Event, out *store.Outcome) {
-	if e.Answer(*out); e.Result == proof.Granted {
-		n.replica.world.records[e.Holder] = e.Name
-	}
-}
+func toldOutcome(_ *network, e *proof.Event, out *store.Outcome) { e.Answer(*out) }
 
 func didOutcome(e *proof.Event, out *store.Outcome) {
 	e.Did, e.DidToken = proof.DecisionOf(*out)

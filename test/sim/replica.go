@@ -144,7 +144,7 @@ func (r *replica) live(ctx context.Context) {
 		c, err := soloist.New(r.network.asStore(), soloist.Config{
 			Replica: r.name(), Drain: -1, Logger: quiet,
 			TTL: w.plan.TTL, Margin: w.plan.Margin,
-			RequestTimeout: w.plan.TTL / 5, Observe: func(_ context.Context, e soloist.Event) { r.event(e, life) },
+			RequestTimeout: w.plan.TTL / 5, Observe: func(ctx context.Context, e soloist.Event) { tellPermit(ctx, e); r.event(e, life) },
 		})
 		if err != nil {
 			w.violated("client", r.name(), "it cannot be made: %v", err)

@@ -349,6 +349,8 @@ func (t *thread) permit(ctx context.Context, s *soloist.Semaphore) {
 	begin := t.world.now()
 	var permit *soloist.Lease
 	var err error
+	var record string
+	ctx = context.WithValue(ctx, permitKey{}, &record)
 	if t.rng.chance(50) {
 		permit, err = s.TryAcquire(ctx)
 	} else {
@@ -359,7 +361,6 @@ func (t *thread) permit(ctx context.Context, s *soloist.Semaphore) {
 	if err != nil {
 		return
 	}
-	record := t.world.recordOf(permit)
 	own, most := t.limit()
 	if i, err := strconv.Atoi(record[strings.LastIndexByte(record, '/')+1:]); !t.lost() && (err != nil || i >= own) {
 		t.world.violated("client", record, "%s has it as one of %d permits", t.name(), own)
@@ -370,11 +371,15 @@ func (t *thread) permit(ctx context.Context, s *soloist.Semaphore) {
 	_ = t.given(begin, record, permit, permit.Release())
 }
 
-// recordOf is the record that a lease's holder was granted.
-func (w *world) recordOf(lease *soloist.Lease) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.records[of(lease.Holder())]
+// permitKey is the key, in the context of a call, of the name of the record that the call is granted.
+type permitKey struct{}
+
+// tellPermit tells a call which permit it was granted, as the client says. The holder does not tell that: it may have been granted others by the same request,
+// which the client gives back.
+func tellPermit(ctx context.Context, e soloist.Event) {
+	if record, ok := ctx.Value(permitKey{}).(*string); ok && e.Kind == soloist.EventGranted {
+		*record = "semaphore/" + e.Subject.Parent + "/" + e.Subject.Name
+	}
 }
 
 // lead stands for leader, and again. In the end each replica must lead once more.

@@ -29,7 +29,6 @@ type world struct {
 	places  map[string]*standing // by the holder
 	gone    map[string]bool      // holders who have left a line
 	fired   map[string]bool      // faults that took effect, in the words of Plan.Without
-	records map[string]string    // the record that a holder was granted, by the holder
 	runs    map[runKey]int       // the last run under a token, as an index of events
 	written time.Duration        // the instant of the last guarded write
 	asks    map[string]*asks     // of jobs
@@ -71,7 +70,7 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: &plan, mem: memstore.New(), items: &items{kept: map[string]casstore.Record{}}, begin: time.Now(), events: *room.Get().(*proof.History), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
+	w := &world{plan: &plan, mem: memstore.New(), items: &items{kept: map[string]casstore.Record{}}, begin: time.Now(), events: *room.Get().(*proof.History), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
 	for _, j := range plan.jobs() {
 		w.asks[j.Name] = &asks{}
 	}
