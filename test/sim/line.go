@@ -205,7 +205,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 	defer w.mu.Unlock()
 	e := &w.events[s.event]
 	e.Until = time.Since(w.begin)
-	toldOutcome(n, e, &s.out)
+	toldOutcome(e, &s.out)
 	return s.out.Grant, time.Duration(float64(s.at-arrived) / r.rate()), nil
 }
 

@@ -181,13 +181,13 @@ type verb[Q, A any] struct {
 	letter   rune
 	name     func(*Q) string
 	do       func(*network, context.Context, engine, []Q) ([]A, error)
-	note     func(*proof.Event, *Q)           // what was asked; leaves Kind "" for what is not recorded
-	told     func(*network, *proof.Event, *A) // what is told
-	did      func(*proof.Event, *A)           // what the store did
-	unknown  func(error) A                    // the answer of an element that has none
-	adjust   func(*replica, *Q)               // to the store's clock
-	arrives  func(*proof.Event, *Q)           // notes what the store sees of it that was not known when it was sent
-	readjust func(*replica, *A)               // from the store's clock
+	note     func(*proof.Event, *Q) // what was asked; leaves Kind "" for what is not recorded
+	told     func(*proof.Event, *A) // what is told
+	did      func(*proof.Event, *A) // what the store did
+	unknown  func(error) A          // the answer of an element that has none
+	adjust   func(*replica, *Q)     // to the store's clock
+	arrives  func(*proof.Event, *Q) // notes what the store sees of it that was not known when it was sent
+	readjust func(*replica, *A)     // from the store's clock
 }
 
 // A call is one request with what is recorded of it.
@@ -463,7 +463,7 @@ func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
 		if c.spot[i] >= 0 {
 			e := &w.events[c.at+c.spot[i]]
 			e.Until = time.Since(w.begin)
-			c.told(c.n, e, &answers[i])
+			c.told(e, &answers[i])
 		}
 	}
 	return answers, nil
@@ -583,13 +583,13 @@ func noteRelease(e *proof.Event, q *store.Release) {
 	e.Holder = of(q.Holder)
 }
 
-func toldOutcome(_ *network, e *proof.Event, out *store.Outcome) { e.Answer(*out) }
+func toldOutcome(e *proof.Event, out *store.Outcome) { e.Answer(*out) }
 
 func didOutcome(e *proof.Event, out *store.Outcome) {
 	e.Did, e.DidToken = proof.DecisionOf(*out)
 }
 
-func toldError(_ *network, e *proof.Event, err *error) { e.Result = proof.ResultOf(*err) }
+func toldError(e *proof.Event, err *error) { e.Result = proof.ResultOf(*err) }
 
 func didError(e *proof.Event, err *error) { e.Did, e.DidToken = proof.ResultOf(*err), e.Token }
 

@@ -374,7 +374,7 @@ func (t *thread) permit(ctx context.Context, s *soloist.Semaphore) {
 // permitKey is the key, in the context of a call, of the name of the record that the call is granted.
 type permitKey struct{}
 
-// tellPermit tells a call which permit it was granted, as the client says. The holder does not tell that: it may have been granted others by the same request,
+// tellPermit writes to the context of a call which permit it was granted, as the client says. The holder is not enough: it may have been granted others by the same request,
 // which the client gives back.
 func tellPermit(ctx context.Context, e soloist.Event) {
 	if record, ok := ctx.Value(permitKey{}).(*string); ok && e.Kind == soloist.EventGranted {
