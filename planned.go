@@ -137,7 +137,7 @@ func (j *plannedJob) sawState(s jobHead, now time.Time) {
 	}
 	j.sinceThere = s.Since
 	if s.Ended > 0 && s.Ended != j.endedThere {
-		j.endedThere, j.ended = s.Ended, earlier(time.UnixMilli(s.Ended), now)
+		j.endedThere, j.ended = s.Ended, earlier(time.UnixMilli(s.Ended), now.Round(0)) // as the wake is kept
 	}
 	if since := time.UnixMilli(s.Since); s.Since > 0 && since.Before(j.since) {
 		j.since = since
@@ -202,12 +202,12 @@ func (j *plannedJob) due(when asOf) time.Time {
 	return time.Time{}
 }
 
-// delayEnd is when a job with a fixed delay is due: at once, if it has never run.
+// delayEnd is when a job with a fixed delay is due: after its jitter, and without the delay if it has never run.
 func (j *plannedJob) delayEnd(d delay) time.Time {
 	if j.ended.IsZero() {
-		return j.since
+		return j.job.start(j.since)
 	}
-	return d.Next(j.ended)
+	return j.job.start(d.Next(j.ended))
 }
 
 // claimedInTime returns the scheduled time that is not missed, however late it is, because this replica claimed it within Grace and the name was

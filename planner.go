@@ -285,15 +285,18 @@ func (p *planner) ended(e ending, now time.Time) {
 	if e.back {
 		j.leaseEnd = now // to claim it although it may not be due: its record shows the run that was not begun
 		p.lookAt(j, j.orDue(p.soon(now), now))
-		return
+	} else {
+		j.timely = timelyClaim{} // the record shows the run
+		j.sawEnd(e, now)
+		wake, due := j.next(now)
+		if j.behind = due; due && e.left > 0 { // another replica takes the run over at once, and this one if there is none
+			wake = p.soon(now)
+		}
+		p.lookAt(j, wake)
 	}
-	j.timely = timelyClaim{} // the record shows the run
-	j.sawEnd(e, now)
-	wake, due := j.next(now)
-	if j.behind = due; due && e.left > 0 { // another replica takes the run over at once, and this one if there is none
-		wake = p.soon(now)
+	if !j.removed { // another replica may have left a later run meanwhile
+		p.hearsLeft(j, now)
 	}
-	p.lookAt(j, wake)
 }
 
 // heard takes over what people ask of the jobs, and which runs have been interrupted.
@@ -313,6 +316,12 @@ func (p *planner) hears(j *plannedJob, now time.Time) {
 			p.lookAgain(j, now)
 		}
 	}
+	p.hearsLeft(j, now)
+}
+
+// hearsLeft has a job claimed of which another replica has left a run, unless one goes on here.
+func (p *planner) hearsLeft(j *plannedJob, now time.Time) {
+	name := j.job.Name
 	if left := p.news.left; j.phase == idle && left.since(name, j.token, j.unlisted) {
 		j.token, j.unlisted = max(j.token, left.Jobs[name]), max(j.unlisted, left.All)
 		j.leaseEnd, j.behind = now, true // to claim it although it may not be due, and not by its group

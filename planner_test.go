@@ -1506,3 +1506,71 @@ func TestClockIsSetBackWhileNothingIsDue(t *testing.T) {
 	check(t, "what is due before the lease ends", fmt.Sprint(len(p.due(after(9*minute)))), "0")
 	check(t, "what is due when the clock was set back", fmt.Sprint(len(p.due(after(2*minute)))), "1")
 }
+
+// What is due by an end of a run that was in the future by this replica's clock is due by the wall clock as its wake is: else who looks finds that it is not due, and looks again
+// at once.
+func TestNoBusyLoopAfterAnEndInTheFuture(t *testing.T) {
+	now := time.Now()
+	p := testPlanner()
+	j := p.with(t, Job{Name: "tick", Schedule: Delay(time.Hour), Do: doNothing})
+	state := jobState{Since: now.Add(-2 * time.Hour).UnixMilli(), Ended: now.Add(second).UnixMilli()}
+	p.read(j, store.Record{Name: j.name, Token: 1, Mark: now.UnixMilli(), State: state.json()}, trip{now, now})
+	p.joined([]*plannedJob{j}, now)
+	now = putForward(t, now.Add(second), 2*time.Hour)
+	requests := p.request(p.due(now), now)
+	if len(requests) != 1 || !requests[0].claims {
+		t.Errorf("%d requests, want a claim of what is due by the wall clock", len(requests))
+	}
+}
+
+// Jitter puts off the runs of a job with a fixed delay too.
+func TestJitterOfADelay(t *testing.T) {
+	starts := map[time.Duration]bool{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		p := testPlanner()
+		j := p.with(t, Job{Name: name, Schedule: Delay(minute), Jitter: time.Hour, Do: doNothing})
+		p.read(j, store.Record{Name: j.name, Token: 1, Mark: ms(minute), State: (&jobState{Since: ms(0), Ended: ms(minute)}).json()}, trip{after(2 * minute), after(2 * minute)})
+		p.joined([]*plannedJob{j}, after(2*minute))
+		wake := p.wake().Sub(epoch)
+		if wake < 2*minute || wake >= 62*minute {
+			t.Errorf("%s is due after %v, want 2 to 62 minutes", name, wake)
+		}
+		starts[wake] = true
+		check(t, "requests before that", fmt.Sprint(len(p.request(p.due(after(wake-second)), after(wake-second)))), "0")
+		check(t, "requests then", fmt.Sprint(len(p.request(p.due(after(wake)), after(wake)))), "1")
+	}
+	if len(starts) != 4 {
+		t.Errorf("%d instants for four jobs", len(starts))
+	}
+}
+
+// A later run that another replica has left is heard of also while a run of this replica goes on, whose lease it has lost: the job is claimed when that has returned.
+func TestInterruptionIsHeardAtTheEndOfALostRun(t *testing.T) {
+	p := testPlanner()
+	job := p.with(t, Job{Name: "tick", Schedule: Every(time.Hour), Grace: minute, Do: doNothing})
+	p.read(job, store.Record{Name: job.name, Token: 1, Mark: ms(minute), State: (&jobState{Since: ms(0)}).json()}, trip{after(minute), after(minute)})
+	p.joined([]*plannedJob{job}, after(minute))
+	at := after(p.wake().Sub(epoch))
+	for _, req := range p.request(p.due(at), at) {
+		p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 10, Mark: ms(minute)}}})
+	}
+	check(t, "it runs here", fmt.Sprint(job.phase == granted), "true")
+	at = at.Add(5 * minute)
+	p.heard(controlNews{left: left{Jobs: map[string]int64{"tick": 11}}}, at)
+	p.ended(ending{job: job}, at)
+	check(t, "jobs to claim", fmt.Sprint(len(p.due(at))), "1")
+}
+
+// One instant is one definition, in whatever zone it is written.
+func TestDefinitionOfAnInstant(t *testing.T) {
+	of := func(t time.Time) uint32 { return definitionOf(Job{Schedule: At(t)}, Options{}) }
+	at := time.Date(2027, 3, 1, 12, 0, 0, 123_456_789, time.UTC)
+	for _, same := range []time.Time{at.In(time.FixedZone("", 3600)), at.Truncate(time.Millisecond), at.Local()} {
+		if of(same) != of(at) {
+			t.Errorf("%v is another definition than %v", same, at)
+		}
+	}
+	if of(at.Add(time.Millisecond)) == of(at) {
+		t.Error("a later instant is the same definition")
+	}
+}

@@ -47,7 +47,11 @@ const (
 
 // definitionOf returns the hash of everything that replicas must agree on about a job.
 func definitionOf(j Job, opts Options) uint32 {
-	return hash32(fmt.Sprint(describe(j.Schedule), "\x00", j.Description, "\x00", opts.TTL, opts.AtLeast, opts.AtMost, j.Jitter, j.Missed, j.MissedCap, j.Grace, j.Crash, j.Retry))
+	schedule := j.Schedule
+	if a, ok := schedule.(at); ok { // one instant has many texts
+		schedule = at(time.Time(a).Truncate(time.Millisecond).UTC())
+	}
+	return hash32(fmt.Sprint(describe(schedule), "\x00", j.Description, "\x00", opts.TTL, opts.AtLeast, opts.AtMost, j.Jitter, j.Missed, j.MissedCap, j.Grace, j.Crash, j.Retry))
 }
 
 func hash32(text string) uint32 {
