@@ -95,7 +95,7 @@ func noticesOf(j soloist.JobInfo, since, now time.Time, every time.Duration) (al
 	}
 	if due := diagnose.Overdue(j, now); !due.IsZero() {
 		scheduled := due.UTC()
-		n := newNotice(Overdue, j.Name, now, due)
+		n := newNotice(Overdue, j.Name, now, due.Truncate(every))
 		n.Scheduled, n.Text = &scheduled, fmt.Sprintf("%s is overdue: nothing has run for %s", j.Name, scheduled.Format(time.RFC3339))
 		all = append(all, n)
 	}
@@ -115,10 +115,12 @@ func again(j soloist.JobInfo, i int) bool {
 // left reports whether a run is to be tried again by the next replica: the one before shut down in it, or shut down or died in the pause between two attempts.
 func left(j soloist.JobInfo, r soloist.RunRecord) bool {
 	switch {
-	case r.Outcome != soloist.OutcomeFailed && r.Outcome != soloist.OutcomePanicked && r.Outcome != soloist.OutcomeInterrupted, j.Paused != nil: // it is not when the job goes on
+	case r.Outcome != soloist.OutcomeFailed && r.Outcome != soloist.OutcomePanicked && r.Outcome != soloist.OutcomeInterrupted:
 		return false
-	case r.Manual:
+	case r.Manual: // also while the job is paused
 		return j.Manual
+	case j.Paused != nil && j.Running == nil: // it is not when the job goes on; what runs may be what was left, taken over before the pause
+		return false
 	}
 	return r.ScheduledAt.UnixMilli() > j.DoneUpTo.UnixMilli() // which are whole ms
 }

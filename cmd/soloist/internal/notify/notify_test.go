@@ -132,6 +132,8 @@ func TestNoticesOf(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	byHand, precise := run(1, 1, 20*s, "failed"), run(1, 1, 20*s, "failed")
 	byHand.Manual = true
+	byHandLeft := byHand
+	byHandLeft.Outcome = soloist.OutcomeInterrupted
 	precise.ScheduledAt = now.Add(time.Microsecond) // the mark of a record is in ms
 	for name, c := range map[string]struct {
 		job  soloist.JobInfo
@@ -156,6 +158,8 @@ func TestNoticesOf(t *testing.T) {
 		"panicked and left":   {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "panicked")}}, ""},
 		"left, then lost":     {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(2, 2, 10*s, "abandoned")}}, "lost"},
 		"left and paused":     {soloist.JobInfo{DoneUpTo: now.Add(-m), Paused: &soloist.Pause{}, Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}}, "failed"},
+		"left, then paused":   {soloist.JobInfo{DoneUpTo: now.Add(-m), Paused: &soloist.Pause{}, Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted")}, Running: holds(2, 1)}, ""},
+		"by hand in a pause":  {soloist.JobInfo{Manual: true, Paused: &soloist.Pause{}, Runs: []soloist.RunRecord{byHandLeft}}, ""},
 		"by hand":             {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{byHand}}, "failed"},
 		"by hand, and left":   {soloist.JobInfo{Manual: true, Runs: []soloist.RunRecord{byHand}}, ""},
 		"within one ms":       {soloist.JobInfo{DoneUpTo: now, Runs: []soloist.RunRecord{precise}}, "failed"},
@@ -188,6 +192,15 @@ func TestNoticesOf(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %v, want %q", name, got, c.want)
 		}
+	}
+	overdue := map[string]bool{}
+	for at := 1; at < 6; at++ { // each time there is another run that is overdue
+		for _, n := range noticesOf(soloist.JobInfo{Name: "import", Schedule: "* * * * *", DoneUpTo: now.Add(time.Duration(3*at-3) * m)}, now, now.Add(time.Duration(3*at)*m), time.Hour) {
+			overdue[n.ID] = true
+		}
+	}
+	if len(overdue) != 1 {
+		t.Errorf("%d notices of what is overdue within a period of an hour", len(overdue))
 	}
 	long := strings.Repeat("x", 255)
 	if a, b := newNotice(Failed, long, now, now), newNotice(Failed, long+"y", now, now); a.ID == b.ID || len(a.ID) > 120 {
