@@ -169,10 +169,14 @@ type record struct {
 	keep   time.Duration // the mark and the state are remembered until this instant at least
 }
 
-// sweep lets the record be forgotten by a sweep until an instant, if it is not to be kept, and its last grant was released. The token is
-// not forgotten.
+// sweep lets the record be forgotten by a sweep until an instant, if it need not be kept until then, and its last grant was released. The token is
+// not forgotten. A sweep without an answer may take effect at any time, but an operation sees only what took effect before it.
 func (s *record) sweep(sweeps []Span, to time.Duration) {
-	if !s.live && !s.has.maybe(content.none) && slices.ContainsFunc(sweeps, func(w Span) bool { return w.To >= s.keep && w.To >= s.soon && w.From <= to }) {
+	if s.live || s.keep == Never || s.has.maybe(content.none) {
+		return
+	}
+	may := max(s.keep, s.soon)
+	if slices.ContainsFunc(sweeps, func(w Span) bool { return w.From <= to && min(w.To, to) >= may }) {
 		s.has.add(content{})
 	}
 }

@@ -20,6 +20,7 @@ func TestLaws(t *testing.T) {
 	marked1 := func(retain time.Duration, more ...Event) History {
 		return append(History{granted, with(release(s, 2*s, "a", 1, Okay), func(e *Event) { e.Mark, e.Retain = 1, retain })}, more...)
 	}
+	unended := Event{Kind: Swept, At: 5 * s, Until: Never}
 	reopened := History{granted, released, acquire(4*s, Never, "b", 0, Unknown), acquire(5*s, 6*s, "c", 0, Held)}
 	drifting, clockless := Rules{Drift: 0.1}, Rules{Clockless: true}
 	judge(t, []judged{
@@ -102,6 +103,12 @@ func TestLaws(t *testing.T) {
 		{"forgotten by a sweep that went on until it may be", marked1(5*s, Event{Kind: Swept, At: 5 * s, Until: 6 * s}, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, ""},
 		{"forgotten by a sweep at the last instant", marked1(s, swept(7*s), seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, ""},
 		{"forgotten by a sweep after the answer", marked1(s, swept(7*s+1), seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, Linearizability},
+		{"forgotten by a sweep without an answer", marked1(4*s, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, ""},
+		{"forgotten by a sweep without an answer, before it may be", marked1(time.Hour, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, Linearizability},
+		{"forgotten by a sweep without an answer, just before it may be", marked1(6*s+1, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, Linearizability},
+		{"forgotten by a sweep without an answer, as soon as it may be", marked1(6*s, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, ""},
+		{"forgotten by a sweep without an answer, and to be remembered forever", marked1(Never, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, Linearizability},
+		{"forgotten before a claim without an answer either, and to be remembered forever", marked1(Never, unended, acquire(6*s, Never, "b", 0, Unknown), acquire(7*s, 8*s, "c", 2, Held), seen(acquire(30*s, 31*s, "c", 3, Granted), 0)), Rules{}, Linearizability},
 		{"forgotten when it lingers no more", after(marked(lingers(release(s, 2*s, "a", 1, Okay), 3*s), 1), swept(4*s), acquire(6*s, 7*s, "b", 2, Granted)), Rules{}, ""},
 		{"forgotten while it lingers", after(marked(lingers(release(s, 2*s, "a", 1, Okay), 3*s), 1), swept(4*s-1), acquire(6*s, 7*s, "b", 2, Granted)), Rules{}, Linearizability},
 		{"forgotten although it was not released", after(marked(extend(s, 2*s, "a", 1, Okay), 1), swept(15*s), acquire(20*s, 21*s, "b", 2, Granted)), Rules{}, Linearizability},

@@ -188,7 +188,11 @@ func (f *facts) told(clockless bool) []Violation {
 				bad(e, "told that the lease was released, which it was not")
 			}
 		case Lost:
-			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced {
+			switch {
+			case l == nil || l.forced:
+			case l.end() > e.Until:
+				bad(e, fmt.Sprintf("told that the lease was lost, which is live until %v", l.end()), *l.grant)
+			case l.released >= e.At && l.released <= e.Until:
 				bad(e, "told that the lease was lost, although it was released just then", *l.grant)
 			}
 		}
