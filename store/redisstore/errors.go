@@ -97,7 +97,8 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 	switch {
 	case strings.Contains(text, "unauthenticated"): // Redis's word for a long request before a password
 		word, fix, sure = "NOAUTH", refusals["NOAUTH"], true
-	case strings.Contains(text, "The user executing the script"): // some commands of the script have been carried out
+	case strings.Contains(text, "The user executing the script"), // of Redis 7.0
+		strings.Contains(text, "ACL failure in script"): // of later ones, and of Valkey; some commands of the script have been carried out
 		word, fix, sure = "NOPERM", refusals["NOPERM"], false
 	case word == "NOPERM" && strings.Contains(text, "@user_script"):
 		sure = false

@@ -1,12 +1,15 @@
 package redisstore_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +129,60 @@ func TestRefusedConnectionIsKnown(t *testing.T) {
 	}
 	if err := tried(background, newStore(t, plainClient(t, url)), "name", "a"); err == nil || isUnknown(err) {
 		t.Errorf("with a client that repeats nothing: %v", err)
+	}
+}
+
+// A script whose reply is lost is not sent again by a cluster's client: the refusal of the second would be told for certain, though the first may have been carried out.
+func TestAClusterIsAskedOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	var asked atomic.Int64 // connections with a script
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for r := bufio.NewReader(c); ; {
+					request, err := readResp(r)
+					if err != nil {
+						return
+					}
+					switch word := strings.ToLower(request.of[0].text); word {
+					case "cluster":
+						at := l.Addr().(*net.TCPAddr)
+						fmt.Fprintf(c, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%d\r\n", len(at.IP.String()), at.IP, at.Port)
+					case "evalsha", "eval": // carried out, and the connection breaks
+						asked.Add(1)
+						return
+					case "hello":
+						fmt.Fprint(c, "-ERR unknown command 'HELLO'\r\n")
+					case "command":
+						fmt.Fprint(c, "*0\r\n")
+					default:
+						fmt.Fprint(c, "+OK\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	s := open(t, fmt.Sprintf("redis+cluster://%v", l.Addr()))
+	for what, n := range map[string]int{"one release": 1, "several scripts": 1500} {
+		releases := make([]store.Release, n)
+		for i := range releases {
+			releases[i] = store.Release{Name: fmt.Sprint(i), Holder: "a", Token: 7, Mark: 5}
+		}
+		asked.Store(0)
+		errs, err := s.Release(background, releases)
+		if err == nil {
+			err = errs[0]
+		}
+		if !isUnknown(err) || asked.Load() != 1 {
+			t.Errorf("%s: %v after %d attempts; want one, and an unknown outcome", what, err, asked.Load())
+		}
 	}
 }
 

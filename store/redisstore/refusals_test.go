@@ -51,6 +51,7 @@ func TestRefusalsInTheWordsOfServers(t *testing.T) {
 		{"NOPERM User u has no permissions to run the 'evalsha' command", false, true},
 		{"NOPERM User u has no permissions to run the 'set' command script: f0, on @user_script:7.", true, true},
 		{"ERR The user executing the script can't run this command or subcommand script: f0, on @user_script:7.", true, true},
+		{"ERR ACL failure in script: User u has no permissions to run the 'set' command script: f0, on @user_script:7.", true, true},
 		{"READONLY You can't write against a read only replica.", false, false},
 		{"MISCONF Redis is configured to save RDB snapshots", false, false},
 		{"LOADING Redis is loading the dataset in memory", false, false},

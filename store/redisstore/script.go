@@ -120,11 +120,18 @@ func (s *Store) safely(ctx context.Context, calls []call, answers []answered, wh
 // tag makes what an answer is known by: nothing that this store, or another on the same server, has asked begins so.
 func (s *Store) tag() string { return s.tags + strconv.FormatUint(s.asked.Add(1), 36) }
 
+// once is a command that is sent once, and again only where a server of a cluster has redirected it. The client of a cluster repeats any other whose reply was
+// lost, with MaxRetries of -1 too, and a refusal of the second one would hide that the first has been carried out.
+type once struct{ *redis.Cmd }
+
+// NoRetry is asked by the client.
+func (once) NoRetry() bool { return true }
+
 // send makes some of the calls, with the scripts by name or whole.
 func (s *Store) send(ctx context.Context, calls []call, answers []answered, which []int, whole bool) {
 	if c := calls[which[0]]; len(which) == 1 && !c.wait {
 		cmd := c.command(ctx, whole)
-		_ = s.client.Process(ctx, cmd)
+		_ = s.client.Process(ctx, once{cmd})
 		answers[which[0]].reply, answers[which[0]].err = cmd.Result()
 		return
 	}
@@ -133,7 +140,7 @@ func (s *Store) send(ctx context.Context, calls []call, answers []answered, whic
 	acks := make([]*redis.Cmd, len(which))
 	for n, i := range which {
 		cmds[n] = calls[i].command(ctx, whole)
-		_ = pipe.Process(ctx, cmds[n])
+		_ = pipe.Process(ctx, once{cmds[n]})
 		if calls[i].wait {
 			acks[n] = pipe.Do(ctx, "WAIT", s.cfg.Wait, s.cfg.WaitTimeout.Milliseconds()) // about what this connection has written
 		}
