@@ -72,7 +72,8 @@ func parseControl(b []byte) (control, error) {
 }
 
 // Pause stops a job on every replica: no scheduled time that is due after Pause returns is run. A run under way
-// continues. Scheduled times during the pause are dropped, whatever Job.Missed is. Trigger still works.
+// continues. When the job is resumed, no scheduled time until then is run any more, whatever Job.Missed is: also one that
+// was due before the pause and had not been begun, or had been interrupted. Trigger still works.
 func (a *Admin) Pause(ctx context.Context, job, reason string) error {
 	return a.control(ctx, Action{Verb: ActionPause, Name: job, Reason: reason}, func(ctl *control, _ store.Record) {
 		ctl.Paused = &Pause{Reason: shorten(reason), By: a.by, At: time.Now()}
