@@ -80,7 +80,7 @@ func (a *Admin) Pause(ctx context.Context, job, reason string) error {
 	})
 }
 
-// Resume ends a pause: scheduled times that are due after Resume returns are run again, on every replica. The error is
+// Resume ends a pause: scheduled times that are due after Resume returns are run again, on every replica, and none from before (see Pause). The error is
 // ErrAllPaused while PauseAll is in effect; nothing is changed then.
 func (a *Admin) Resume(ctx context.Context, job string) error {
 	if err := a.client.notAllPaused(ctx); err != nil {

@@ -435,7 +435,7 @@ func TestRetryElementThatFails(t *testing.T) {
 	})
 }
 
-// RetryElement of an element that a transaction has locked says that, and not that a back-off lasts.
+// The error of RetryElement for an element that a transaction has locked is about that, and not about a back-off.
 func TestRetryElementThatIsLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locked := false
