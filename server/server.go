@@ -115,9 +115,7 @@ func (s *Server) Drain() { s.end() }
 // hosts refuses requests that are for another host.
 func (s *Server) hosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := listen.HostOf(r.Host)
-		served := listen.IsLocal(r.Host) || slices.ContainsFunc(s.Hosts, func(host string) bool { return host == "*" || strings.EqualFold(host, name) })
-		if !served {
+		if !listen.Served(r.Host, s.Hosts) {
 			problem(http.StatusMisdirectedRequest, codeHost, "this server is not for that host").write(w)
 			return
 		}

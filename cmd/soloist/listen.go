@@ -49,7 +49,7 @@ func (f *addressFlag) open() (net.Listener, error) {
 // serve serves h on l until the server is closed. To local addresses, requests are for local hosts.
 func (f *addressFlag) serve(l net.Listener, h http.Handler, log *slog.Logger) *http.Server {
 	if f.Local() {
-		h = listen.LocalHosts(h)
+		h = listen.OnlyHosts(h)
 	}
 	server := listen.NewServer(h, log)
 	log.Info("listening", "address", l.Addr().Network()+" "+l.Addr().String())

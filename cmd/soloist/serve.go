@@ -257,8 +257,8 @@ func (r *serveRun) run() error {
 // handler returns what serves the pages, and api for all other paths. The API checks the hosts of its requests itself.
 func (r *serveRun) handler(pages *http.ServeMux, api http.Handler) http.Handler {
 	var local http.Handler = pages
-	if r.probes.address.Local() && len(r.hosts) == 0 {
-		local = listen.LocalHosts(pages)
+	if r.probes.address.Local() {
+		local = listen.OnlyHosts(pages, r.hosts...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if _, pattern := pages.Handler(request); pattern == "" { // api is not in the mux, which would redirect paths such as //

@@ -61,25 +61,55 @@ func TestServeStartsSafely(t *testing.T) {
 
 // Paths that are not pages reach the API as they are: a redirect looks like success to a client that does not follow it.
 func TestServeDoesNotRedirect(t *testing.T) {
+	h := handlerOf(t)
+	for _, path := range []string{"/v1/locks//acquire", "/v1/locks/a//b/acquire", "/v1/./locks"} {
+		if got := codeOf(h, path, "evil"); got != 404 {
+			t.Errorf("%s: %d, want that of the API", path, got)
+		}
+	}
+}
+
+// The pages on an address of this machine are for the hosts of the API alone, whether names were given or not: a web page can have its own name resolved to that address.
+func TestPagesOfOtherHostsAreNotServed(t *testing.T) {
+	for _, c := range []struct {
+		given  []string
+		served map[string]bool
+	}{
+		{nil, map[string]bool{"localhost": true, "127.0.0.1:8420": true, "locks.example": false}},
+		{[]string{"locks.example"}, map[string]bool{"localhost": true, "locks.example": true, "Locks.Example:8420": true, "evil": false, "evil:8420": false}},
+		{[]string{"*"}, map[string]bool{"localhost": true, "evil": true}},
+	} {
+		h := handlerOf(t, c.given...)
+		for host, served := range c.served {
+			want := 421
+			if served {
+				want = 200
+			}
+			for _, path := range []string{"/healthz", "/metrics"} {
+				if got := codeOf(h, path, host); got != want {
+					t.Errorf("--host %q: %s for %s: %d, want %d", c.given, path, host, got, want)
+				}
+			}
+		}
+	}
+}
+
+// handlerOf returns what serve serves on a loopback address, with an API that responds 404.
+func handlerOf(t *testing.T, hosts ...string) http.Handler {
+	t.Helper()
 	address, err := listen.Parse("0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &serveRun{probes: probes{address: addressFlag{&address}}}
-	h := r.handler(r.probes.pages(slog.New(slog.DiscardHandler)), http.NotFoundHandler())
-	for _, c := range []struct {
-		path, host string
-		want       int
-	}{
-		{"/v1/locks//acquire", "localhost", 404}, {"/v1/locks/a//b/acquire", "evil", 404}, {"/v1/./locks", "localhost", 404},
-		{"/healthz", "localhost", 200}, {"/healthz", "evil", 421}, {"/metrics", "evil", 421},
-	} {
-		w := httptest.NewRecorder()
-		request := httptest.NewRequest(http.MethodGet, c.path, nil)
-		request.Host = c.host
-		h.ServeHTTP(w, request)
-		if w.Code != c.want {
-			t.Errorf("%s for %s: %d, want %d", c.path, c.host, w.Code, c.want)
-		}
-	}
+	r := &serveRun{probes: probes{address: addressFlag{&address}}, hosts: hosts}
+	return r.handler(r.probes.pages(slog.New(slog.DiscardHandler)), http.NotFoundHandler())
+}
+
+// codeOf returns the status of the response to a GET.
+func codeOf(h http.Handler, path, host string) int {
+	w := httptest.NewRecorder()
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	request.Host = host
+	h.ServeHTTP(w, request)
+	return w.Code
 }

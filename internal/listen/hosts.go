@@ -4,29 +4,33 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// LocalHosts returns a handler that responds 421 to requests whose Host is neither a loopback address nor localhost. A page of the web that
+// OnlyHosts returns a handler that responds 421 to requests of which Served reports false. A page of the web that
 // has its own name resolved to a loopback address (DNS rebinding) can send requests to h, but its Host is that name.
-func LocalHosts(h http.Handler) http.Handler {
+func OnlyHosts(h http.Handler, others ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !IsLocal(r.Host) {
-			http.Error(w, "misdirected request: this address is for programs of this machine; use 127.0.0.1 or localhost as host", http.StatusMisdirectedRequest)
+		if !Served(r.Host, others) {
+			http.Error(w, "misdirected request: this address is not for that host; use 127.0.0.1 or localhost as host", http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// IsLocal reports whether the Host of a request is a loopback address or localhost, with or without a port.
-func IsLocal(host string) bool {
+// Served reports whether the Host of a request, with or without a port, is a loopback address, localhost, or one of others: names, or IP addresses without
+// brackets. The other "*" is every host.
+func Served(host string, others []string) bool {
 	name := HostOf(host)
 	if strings.EqualFold(name, "localhost") {
 		return true
 	}
-	ip, err := netip.ParseAddr(name)
-	return err == nil && ip.Unmap().IsLoopback()
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Unmap().IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(others, func(other string) bool { return other == "*" || strings.EqualFold(other, name) })
 }
 
 // HostOf returns a Host without its port and without the brackets of an IPv6 address.

@@ -193,7 +193,7 @@ func TestListenOnAnyPort(t *testing.T) {
 // A web page that resolves its own name to 127.0.0.1 gets nothing.
 func TestOtherHostsAreMisdirected(t *testing.T) {
 	const served = http.StatusNoContent
-	h := LocalHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(served) }))
+	h := OnlyHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(served) }))
 	for host, want := range map[string]int{
 		"127.0.0.1": served, "127.0.0.1:9090": served, "localhost": served, "LocalHost:80": served, "[::1]": served, "[::1]:80": served, "127.8.9.1:1": served, "[::ffff:127.0.0.1]:80": served,
 		"evil": 421, "evil:9090": 421, "": 421, "localhost.evil": 421, "127.0.0.1.evil": 421, "10.0.0.7": 421, "[2001:db8::1]:80": 421, "127.0.0.1@evil": 421,
