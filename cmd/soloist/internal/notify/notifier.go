@@ -65,6 +65,7 @@ type target struct {
 	log      *slog.Logger
 	elements *soloist.Elements
 	missed   chan Notice
+	unread   string // what was told of records that cannot be read; used by lead alone
 
 	mu      sync.Mutex
 	waiting []Notice             // for the receiver and this process to lead; none has the ID of another one
@@ -282,13 +283,21 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look returns what is to be said of the jobs as they are now, and whether it could read all of them.
+// look returns what is to be said of the jobs as they are now, and whether these are all jobs that can be read. Of records that cannot be it tells once: they
+// stay so until somebody mends them.
 func (t *target) look(ctx context.Context, now time.Time) (due []Notice, whole bool) {
 	t.mu.Lock()
 	maps.DeleteFunc(t.settled, func(_ string, at time.Time) bool { return now.Sub(at) > retain })
 	t.mu.Unlock()
+	unread := ""
 	for j, err := range t.Client.Admin().Jobs(ctx) {
-		if err != nil {
+		switch {
+		case soloist.OnlyUnreadable(err): // it is the last one
+			if unread = err.Error(); unread != t.unread {
+				t.log.Warn("there are records that cannot be read, so notices of their jobs may be missing or wrong", "err", err)
+			}
+			continue
+		case err != nil:
 			if ctx.Err() == nil { // or the process ends, and another one reads them
 				t.log.Warn("the jobs cannot be read, so some notices come later", "err", err)
 			}
@@ -300,6 +309,7 @@ func (t *target) look(ctx context.Context, now time.Time) (due []Notice, whole b
 			}
 		}
 	}
+	t.unread = unread
 	return due, true
 }
 

@@ -853,37 +853,98 @@ func TestWaitingNoticesAreToldByTheNextLeader(t *testing.T) {
 
 // A notice that a job is overdue, which could not be sent while that was true, is not sent after the job has run, also if another process has led meanwhile.
 func TestOverdueIsNotToldAfterTheJobHasRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { testOverdueIsNotTold(t, soloisttest.NewStore()) })
+}
+
+// One record that something else has written, and that nobody mends, does not keep it from being known which jobs are overdue.
+func TestOverdueIsKnownBesideAForeignRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		spoil(t, s, "foreign")
+		testOverdueIsNotTold(t, s)
+	})
+}
+
+// A record that nobody can read is told once, and again after another one has come, or when it has been mended and comes again.
+func TestAForeignRecordIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to := soloisttest.NewStore(), &receiver{}
-		var back atomic.Bool
-		target := Target{Name: "pager", On: []Kind{Overdue}, Timeout: 5 * time.Minute, Attempts: 20, Every: time.Minute}
-		_, log := beginTarget(t, s.Share(), senderFunc(func(ctx context.Context, n Notice, body []byte) error {
-			if !back.Load() {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return to.send(ctx, n, body)
-		}), target)
-		run := func() {
-			ctx, stop := context.WithCancel(background)
-			job := soloist.Job{Name: "x", Schedule: soloist.Every(time.Hour), Missed: soloist.MissedOnce, Do: func(context.Context, soloist.Run) error { stop(); return nil }}
-			if err := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Run(ctx, job); err != nil {
-				t.Fatal(err)
+		_, log := beginLogged(t, s, to, kinds...)
+		told := func(want int, what string) {
+			t.Helper()
+			time.Sleep(time.Hour)
+			if got := strings.Count(log.String(), "cannot be read"); got != want {
+				t.Errorf("%s: told %d times, want %d:\n%.2000s", what, got, want, log)
 			}
 		}
-		run()
-		time.Sleep(time.Hour + 5*time.Minute) // it is overdue, which cannot be told
-		other, _ := beginTarget(t, s.Share(), to, target)
-		run()
-		releaseLeader(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}))
-		back.Store(true)
-		time.Sleep(30 * time.Minute)
-		other.Close()
-		time.Sleep(2 * time.Minute)
-		if to.count() != 0 {
-			t.Errorf("told %+v: %s", to.got, log)
+		spoil(t, s, "foreign")
+		fail(t, s)
+		told(1, "in an hour")
+		spoil(t, s, "other")
+		told(2, "in another hour, with one more record")
+		for _, name := range []string{"foreign", "other"} {
+			write(t, s, name, "")
+		}
+		told(2, "once they are mended")
+		spoil(t, s, "foreign")
+		told(3, "when one comes again")
+		if to.count() != 1 {
+			t.Errorf("%d notices of one failure", to.count())
 		}
 	})
+}
+
+// spoil writes the record of a job as something else does.
+func spoil(t *testing.T, s store.Store, job string) {
+	t.Helper()
+	write(t, s, job, "not of soloist")
+}
+
+// write writes the record of a job of which nobody has the lease.
+func write(t *testing.T, s store.Store, job, state string) {
+	t.Helper()
+	const name, holder = "job/", "something else"
+	granted, err := s.Acquire(background, []store.Claim{{Name: name + job, Holder: holder, TTL: time.Second}})
+	if err != nil || granted[0].Err != nil {
+		t.Fatal(err, granted)
+	}
+	released, err := s.Release(background, []store.Release{{Name: name + job, Holder: holder, Token: granted[0].Grant.Token, State: []byte(state), Retain: store.Forever}})
+	if err != nil || released[0] != nil {
+		t.Fatal(err, released)
+	}
+}
+
+func testOverdueIsNotTold(t *testing.T, s *soloisttest.Store) {
+	t.Helper()
+	to := &receiver{}
+	var back atomic.Bool
+	target := Target{Name: "pager", On: []Kind{Overdue}, Timeout: 5 * time.Minute, Attempts: 20, Every: time.Minute}
+	_, log := beginTarget(t, s.Share(), senderFunc(func(ctx context.Context, n Notice, body []byte) error {
+		if !back.Load() {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return to.send(ctx, n, body)
+	}), target)
+	run := func() {
+		ctx, stop := context.WithCancel(background)
+		job := soloist.Job{Name: "x", Schedule: soloist.Every(time.Hour), Missed: soloist.MissedOnce, Do: func(context.Context, soloist.Run) error { stop(); return nil }}
+		if err := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Run(ctx, job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	time.Sleep(time.Hour + 5*time.Minute) // it is overdue, which cannot be told
+	other, _ := beginTarget(t, s.Share(), to, target)
+	run()
+	releaseLeader(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}))
+	back.Store(true)
+	time.Sleep(30 * time.Minute)
+	other.Close()
+	time.Sleep(2 * time.Minute)
+	if to.count() != 0 {
+		t.Errorf("told %+v: %s", to.got, log)
+	}
 }
 
 // A process that ends with notices that wait for their receiver says so.
