@@ -408,11 +408,12 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// What a list lacks because the store could not be read is as it was, for as long as its lease lasts.
+// What a list lacks because the store could not be read is as it was, for as long as its lease lasts. It has less time left, and is older.
 func TestSnapshotKeeps(t *testing.T) {
 	lease := func(name string, left time.Duration) soloist.LeaseInfo {
-		return soloist.LeaseInfo{Kind: soloist.KindLock, Name: name, Holder: "a", Token: 1, Left: left}
+		return soloist.LeaseInfo{Kind: soloist.KindLock, Name: name, Holder: "a", Token: 1, Left: left, Age: time.Minute}
 	}
+	asOld := func(l soloist.LeaseInfo) bool { return l.Left == 50*time.Second && l.Age == 70*time.Second }
 	now := time.Now()
 	before := &listed[soloist.LeaseInfo]{at: now.Add(-10 * time.Second), items: []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second), lease("c", time.Minute)}}
 	after := &listed[soloist.LeaseInfo]{at: now, items: []soloist.LeaseInfo{lease("a", time.Hour)}}
@@ -420,12 +421,12 @@ func TestSnapshotKeeps(t *testing.T) {
 	agedJobs(jobs, &listed[soloist.JobInfo]{at: now.Add(-10 * time.Second), items: []soloist.JobInfo{
 		{Name: "read", Manual: true}, {Name: "runs", Running: &soloist.RunInfo{LeaseInfo: lease("x", time.Minute)}}, {Name: "ran", Running: &soloist.RunInfo{LeaseInfo: lease("x", 5*time.Second)}},
 	}})
-	if got := jobs.items; len(got) != 3 || got[0].Manual || got[1].Running == nil || got[1].Running.Left != 50*time.Second || got[2].Running != nil {
+	if got := jobs.items; len(got) != 3 || got[0].Manual || got[1].Running == nil || !asOld(got[1].Running.LeaseInfo) || got[2].Running != nil {
 		t.Errorf("%+v", got)
 	}
 	semaphores := &listed[soloist.SemaphoreInfo]{at: now}
 	agedSemaphores(semaphores, &listed[soloist.SemaphoreInfo]{at: now.Add(-10 * time.Second), items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second)}}}})
-	if got := semaphores.items; len(got) != 1 || len(got[0].Permits) != 1 || got[0].Permits[0].Name != "a" || got[0].Permits[0].Left != 50*time.Second {
+	if got := semaphores.items; len(got) != 1 || len(got[0].Permits) != 1 || got[0].Permits[0].Name != "a" || !asOld(got[0].Permits[0]) {
 		t.Errorf("%+v", got)
 	}
 	replicas := &listed[soloist.ReplicaInfo]{at: now}
@@ -434,7 +435,7 @@ func TestSnapshotKeeps(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	agedLeases(after, before)
-	if got := after.items; len(got) != 2 || got[0].Left != time.Hour || got[1].Name != "c" || got[1].Left != 50*time.Second {
+	if got := after.items; len(got) != 2 || got[0].Left != time.Hour || got[0].Age != time.Minute || got[1].Name != "c" || !asOld(got[1]) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,26 +1,40 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"testing"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func TestExitCodes(t *testing.T) {
-	for want, err := range map[int]error{
-		0:               nil,
-		exitUsage:       &soloist.InvalidError{What: "name"},
-		exitUnavailable: errors.New("connection refused"),
-		exitFailed:      &soloist.FailedError{},
-		exitHeld:        &soloist.HeldError{},
-		exitLost:        fmt.Errorf("releasing: %w", soloist.ErrOverran),
-		exitDenied:      fmt.Errorf("opening: %w", fs.ErrPermission),
-		exitConfig:      badConfig(errors.New("bad")),
-		42:              &exit{code: 42},
+	for _, row := range []struct {
+		want int
+		err  error
+	}{
+		{0, nil},
+		{exitUsage, &soloist.InvalidError{What: "name"}},
+		{exitUsage, soloist.ErrNoJob},
+		{exitUsage, soloist.ErrNoElement},
+		{exitUnavailable, errors.New("connection refused")},
+		{exitFailed, &soloist.FailedError{}},
+		{exitHeld, &soloist.HeldError{}},
+		{exitHeld, soloist.ErrNotHeld},
+		{exitHeld, soloist.ErrInUse},
+		{exitHeld, soloist.ErrAllPaused},
+		{exitLost, fmt.Errorf("releasing: %w", soloist.ErrOverran)},
+		{exitDenied, fmt.Errorf("opening: %w", fs.ErrPermission)},
+		{exitConfig, badConfig(errors.New("bad"))},
+		{exitConfig, fmt.Errorf("opening: %w", store.ErrUnusable)},
+		{exitConfig, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, // to wait does not help
+		{42, &exit{code: 42}},
 	} {
+		want, err := row.want, row.err
 		if err != nil {
 			err = fmt.Errorf("in between: %w", err)
 		}
