@@ -160,6 +160,7 @@ func series(t *testing.T) map[string][]string {
 		{Kind: soloist.EventRequest, Verb: soloist.VerbAcquire, Outcome: "ok", Size: 1},
 		{Kind: soloist.EventGranted, Subject: lock}, {Kind: soloist.EventMissed, Subject: job, Missed: 1},
 		{Kind: soloist.EventRunStart, Subject: job, Attempt: 1}, {Kind: soloist.EventRunEnd, Subject: job, Outcome: soloist.OutcomeOK},
+		{Kind: soloist.EventRunEnd, Subject: job, Outcome: soloist.OutcomeFailed},
 	} {
 		m.Observe(background, e)
 	}

@@ -28,6 +28,8 @@ type Metrics struct {
 	startDelay  *prometheus.HistogramVec
 	missed      *prometheus.CounterVec
 	lastSuccess *prometheus.GaugeVec
+	lastFailure *prometheus.GaugeVec
+	lastMissed  *prometheus.GaugeVec
 
 	held     *prometheus.GaugeVec
 	acquires *prometheus.CounterVec
@@ -70,6 +72,8 @@ func New(opts Options) *Metrics {
 	m.startDelay = m.histogram("start_delay_seconds", "Time from the scheduled time of a run, or the request for it, to its first attempt.", delayBuckets, labelTask)
 	m.missed = m.counter("missed_runs_total", "Scheduled times that were missed and are not run.", labelTask)
 	m.lastSuccess = m.gauge("last_success_timestamp_seconds", "When a run ended with success last, by the clock of this process.", labelTask)
+	m.lastFailure = m.gauge("last_failure_timestamp_seconds", "When an attempt at a run failed or panicked last, by the clock of this process.", labelTask)
+	m.lastMissed = m.gauge("last_missed_timestamp_seconds", "When missed times were counted last, by the clock of this process.", labelTask)
 	m.held = m.gauge("leases_held", "Leases that this process holds.", labelKind)
 	m.acquires = m.counter("acquire_total", "Leases that were asked for, by outcome.", labelKind, labelOutcome)
 	m.waits = m.histogram("wait_duration_seconds", "Time from the call for a lease to its grant or refusal.", waitBuckets, labelKind)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/soloist-dev/soloist"
 )
 
@@ -50,6 +52,7 @@ func (m *Metrics) run(task string, e soloist.Event) {
 	switch e.Kind {
 	case soloist.EventMissed:
 		m.missed.WithLabelValues(task).Add(float64(e.Missed))
+		setNow(m.lastMissed.WithLabelValues(task))
 	case soloist.EventRunStart:
 		m.beginTask(task)
 		if e.Attempt == 1 { // a later one starts after those before it and their pauses
@@ -58,11 +61,17 @@ func (m *Metrics) run(task string, e soloist.Event) {
 	case soloist.EventRunEnd:
 		m.runs.WithLabelValues(task, e.Outcome).Inc()
 		m.runDuration.WithLabelValues(task).Observe(e.Duration.Seconds())
-		if e.Outcome == soloist.OutcomeOK {
-			m.lastSuccess.WithLabelValues(task).Set(float64(time.Now().UnixMilli()) / 1000)
+		switch e.Outcome {
+		case soloist.OutcomeOK:
+			setNow(m.lastSuccess.WithLabelValues(task))
+		case soloist.OutcomeFailed, soloist.OutcomePanicked:
+			setNow(m.lastFailure.WithLabelValues(task))
 		}
 	}
 }
+
+// setNow sets a gauge to the time, in seconds since 1970.
+func setNow(g prometheus.Gauge) { g.Set(float64(time.Now().UnixMilli()) / 1000) }
 
 // The outcomes of a call for a lease.
 const (
