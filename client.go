@@ -54,6 +54,7 @@ type core struct {
 
 	mu     sync.Mutex
 	closed bool
+	ended  bool            // Close has begun to release what is left, and waits for no more goroutines that clean up
 	jobs   map[string]bool // that Run is running
 	runs   sync.WaitGroup  // Runs under way
 }
@@ -155,15 +156,15 @@ func (c *Client) enter() error {
 	return nil
 }
 
-// background runs fn in a goroutine that Close waits for. While the client is being closed, fn runs in the caller's goroutine.
+// background runs fn in a goroutine that Close waits for. Once Close has begun to release what is left, fn runs in the caller's goroutine.
 func (c *core) background(fn func()) {
 	c.mu.Lock()
-	closed := c.closed
-	if !closed {
+	ended := c.ended
+	if !ended {
 		c.work.Go(fn)
 	}
 	c.mu.Unlock()
-	if closed {
+	if ended {
 		fn()
 	}
 }

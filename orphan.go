@@ -13,6 +13,11 @@ import (
 // been granted just now. The store may grant a claim, or commit that, after its record was read: a record is read again until
 // it has the grant.
 func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
+	c.releaseOrphansUntil(context.Background(), claims, before)
+}
+
+// releaseOrphansUntil is releaseOrphans that ends with a context.
+func (c *core) releaseOrphansUntil(bound context.Context, claims []store.Claim, before time.Time) {
 	if len(claims) == 0 {
 		return
 	}
@@ -22,7 +27,7 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 		ttl = max(ttl, claim.TTL)
 	}
 	c.background(func() {
-		ctx, cancel := c.cleanupContext(ttl)
+		ctx, cancel := c.cleanupContext(bound, ttl)
 		defer cancel()
 		for wait := (&backoff{min(ttl/64, c.cfg.RequestTimeout/16), ttl / 4}); ; { // a commit is over soon, an outage may last
 			names := make([]string, len(claims))
@@ -54,10 +59,10 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 	})
 }
 
-// cleanupContext returns a context for cleaning up after a caller that no longer waits. It ends after d, or when Close
+// cleanupContext returns a context for cleaning up after a caller that no longer waits. It ends with bound, after d, or when Close
 // has waited for a RequestTimeout.
-func (c *core) cleanupContext(d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+func (c *core) cleanupContext(bound context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(bound, d)
 	stop := context.AfterFunc(c.ctx, func() {
 		sleep(ctx, c.cfg.RequestTimeout)
 		cancel()

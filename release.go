@@ -46,7 +46,9 @@ func (l *Lease) release(r store.Release) error {
 	if !l.core.renewer.drop(l, errReleased) {
 		return nil
 	}
-	return l.tellReleased(l.core.releaseBatchUntil(context.Background(), []store.Release{l.releaseRequest(r)}, []time.Duration{l.longestLife()})[0])
+	err := l.core.releaseBatchUntil(context.Background(), []store.Release{l.releaseRequest(r)}, []time.Duration{l.longestLife()})[0]
+	l.core.releaseLate(context.Background(), []*Lease{l}, []error{err})
+	return l.tellReleased(err)
 }
 
 // longestLife returns how long the lease can last at most once it is not renewed any more, whatever happens to its release.
@@ -60,25 +62,45 @@ func (l *Lease) longestLife() time.Duration {
 // releaseLeases ends leases in few requests, until ctx ends. It returns an error for each lease, in their order.
 func releaseLeases(ctx context.Context, c *core, leases []*Lease, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
+	var held []*Lease
 	var releases []store.Release
 	var lives []time.Duration
 	var at []int
 	for i, l := range leases {
 		if c.renewer.drop(l, errReleased) {
-			releases, lives, at = append(releases, l.releaseRequest(with(i))), append(lives, l.longestLife()), append(at, i)
+			held, releases, lives, at = append(held, l), append(releases, l.releaseRequest(with(i))), append(lives, l.longestLife()), append(at, i)
 		}
 	}
+	answers := make([]error, len(releases))
 	var batches sync.WaitGroup
 	for start := 0; start < len(releases); start += batchLimit { // none waits for one that is repeated: nothing renews its leases
 		end := min(start+batchLimit, len(releases))
 		batches.Go(func() {
 			for i, err := range c.releaseBatchUntil(ctx, releases[start:end], lives[start:end]) {
-				errs[at[start+i]] = leases[at[start+i]].tellReleased(err)
+				answers[start+i], errs[at[start+i]] = err, held[start+i].tellReleased(err)
 			}
 		})
 	}
 	batches.Wait()
+	c.releaseLate(ctx, held, answers)
 	return errs
+}
+
+// releaseLate gives back, until ctx ends, what a request of released leases, which had no reply, is granted from then on. errs has what came of their releases: what may
+// go on is not given back. A request that is older than a TTL, and the time for which it is repeated, is not waited for.
+func (c *core) releaseLate(ctx context.Context, leases []*Lease, errs []error) {
+	var claims []store.Claim
+	now := c.clock.earliest()
+	before := now
+	for i, l := range leases {
+		if l.again && (errs[i] == nil || gone(errs[i])) && now.Sub(l.since) < l.opts.TTL+2*c.cfg.RequestTimeout {
+			claims = append(claims, store.Claim{Name: l.name, Holder: l.holder, TTL: l.opts.TTL})
+			if l.since.Before(before) {
+				before = l.since
+			}
+		}
+	}
+	c.releaseOrphansUntil(ctx, claims, before)
 }
 
 // releaseRequest sets the fields of r that identify the lease, and the linger that AtLeast requires.
@@ -95,7 +117,7 @@ func (l *Lease) releaseRequest(r store.Release) store.Release {
 	return r
 }
 
-// tellReleased emits the event of a release. What a request of the lease's own, which had no reply, is granted from then on is given back.
+// tellReleased emits the event of a release.
 func (l *Lease) tellReleased(err error) error {
 	l.core.waiters.released(l.waitKey)
 	lost := errors.Is(err, ErrLost)
@@ -107,9 +129,6 @@ func (l *Lease) tellReleased(err error) error {
 	if l.core.cfg.Observe != nil {
 		held := l.core.clock.earliest().Sub(l.since)
 		l.core.observe(&l.ctx, Event{Kind: EventReleased, Subject: l.subject, Token: l.token, Duration: held, Lost: lost, Err: err})
-	}
-	if l.again && (err == nil || gone(err)) { // not while the lease may go on: it would be given back instead
-		l.core.releaseOrphans([]store.Claim{{Name: l.name, Holder: l.holder, TTL: l.opts.TTL}}, l.since)
 	}
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", l.shown, err)

@@ -69,6 +69,9 @@ func (c *core) end() error {
 		within(returned, c.cfg.RequestTimeout)
 	}
 	c.interrupt(ErrClosed) // bounds the remaining requests
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
 	err := c.renewer.close()
 	c.work.Wait()
 	if err == nil && rand.N(sweepOneIn) == 0 { // else the store may not answer that either

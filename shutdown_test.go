@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -254,6 +255,48 @@ func TestCloseIsBounded(t *testing.T) {
 		s.Heal()
 		close(stop)
 	})
+}
+
+// Requests that had no reply are looked for at once for all leases, at most for a RequestTimeout, and no longer than they may be under way.
+func TestCloseDoesNotWaitForEachLateRequest(t *testing.T) {
+	for what, test := range map[string]struct {
+		after, atMost time.Duration
+		ends          func(t *testing.T, c *soloist.Client, e *soloist.Elements, claimed []*soloist.Element)
+	}{
+		"soon after":    {20 * time.Second, 5 * time.Second, func(_ *testing.T, c *soloist.Client, _ *soloist.Elements, _ []*soloist.Element) { _ = c.Close() }},
+		"after an hour": {time.Hour, 0, func(_ *testing.T, c *soloist.Client, _ *soloist.Elements, _ []*soloist.Element) { _ = c.Close() }},
+		"by one that ends": {0, 0, func(t *testing.T, c *soloist.Client, e *soloist.Elements, claimed []*soloist.Element) {
+			must(t, c.Do(background, "batch", func(ctx context.Context, _ *soloist.Lease) error {
+				go func() { _ = c.Close() }()
+				<-ctx.Done()
+				return errors.Join(e.DoneAll(claimed)...)
+			}))
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := soloisttest.NewReplica(t, outrun{soloisttest.NewStore(), 2 * time.Second, false, new(atomic.Bool)}, soloist.Config{})
+				e := c.Elements("x", soloist.ElementsOptions{})
+				var ids []string
+				for i := range 20 {
+					ids = append(ids, fmt.Sprint(i))
+				}
+				claims, err := e.ClaimAll(background, ids)
+				must(t, err)
+				var claimed []*soloist.Element
+				for _, one := range claims {
+					must(t, one.Err)
+					claimed = append(claimed, one.Element)
+				}
+				time.Sleep(test.after)
+				begin := time.Now()
+				test.ends(t, c, e, claimed)
+				if took := time.Since(begin); took > test.atMost {
+					t.Errorf("took %v, want at most %v", took, test.atMost)
+				}
+			})
+		})
+	}
 }
 
 func TestCloseReleasesAndRefuses(t *testing.T) {

@@ -94,7 +94,7 @@ func (c *Client) grantedAt(before time.Time, after time.Duration) time.Time {
 // meanwhile.
 func (c *core) leaveStoreQueue(q store.Queuer, claim store.Claim) {
 	c.background(func() {
-		ctx, cancel := c.cleanupContext(claim.TTL)
+		ctx, cancel := c.cleanupContext(context.Background(), claim.TTL)
 		defer cancel()
 		for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
 			request, done := context.WithTimeout(ctx, c.cfg.RequestTimeout)
