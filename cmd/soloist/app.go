@@ -268,12 +268,29 @@ func (a *app) replicaName() string {
 
 // look calls fn with a client that takes no leases of its own for long.
 func (a *app) look(fn func(ctx context.Context, c *soloist.Client) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return a.ask(ctx, fn)
+}
+
+// change is look for what takes a name that may be overdue: in a store without a clock, that is watched for as long as soloist.Options.Overdue says.
+// An INT or TERM ends the wait.
+func (a *app) change(what string, fn func(ctx context.Context, c *soloist.Client) error) error {
+	ctx, stop := untilInterrupted(what)
+	defer stop()
+	err := a.ask(ctx, fn)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // and not what that has led to
+	}
+	return err
+}
+
+// ask calls fn with a client, and closes that.
+func (a *app) ask(ctx context.Context, fn func(ctx context.Context, c *soloist.Client) error) error {
 	c, closing, err := a.client(soloist.Config{})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
 	err = fn(ctx, c)
 	if closed := closing(); err == nil {
 		err = closed

@@ -118,7 +118,7 @@ func (a *app) jobsCommand() *cobra.Command {
 		a.jobsTrigger(),
 		a.jobsPause(),
 		a.releaseCommand("the run of a job", "NAME", named(soloist.KindJob)),
-		a.jobsAct("forget NAME", "Delete the records of a job that no live replica has", (*soloist.Admin).Forget),
+		a.jobsForget(),
 		a.jobsResume())
 	return c
 }
@@ -255,11 +255,11 @@ func (a *app) jobsNext() *cobra.Command {
 	return c
 }
 
-func (a *app) jobsAct(use, short string, act func(*soloist.Admin, context.Context, string) error) *cobra.Command {
+func (a *app) jobsForget() *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: a.noChild(cobra.ExactArgs(1)),
+		Use: "forget NAME", Short: "Delete the records of a job that no live replica has", Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.look(func(ctx context.Context, c *soloist.Client) error { return act(c.Admin(), ctx, args[0]) })
+			return a.change("command", func(ctx context.Context, c *soloist.Client) error { return c.Admin().Forget(ctx, args[0]) })
 		},
 	}
 }

@@ -168,7 +168,7 @@ func (a *app) elementsCommand() *cobra.Command {
 	retry := &cobra.Command{
 		Use: "retry JOB ELEMENT...", Short: "Let failed elements be processed again", Args: a.noChild(cobra.MinimumNArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.look(func(ctx context.Context, c *soloist.Client) error {
+			return a.change("command", func(ctx context.Context, c *soloist.Client) error {
 				for _, id := range args[1:] {
 					if err := c.Admin().RetryElement(ctx, args[0], id); err != nil {
 						return fmt.Errorf("element %q of %q: %w", id, args[0], err)
