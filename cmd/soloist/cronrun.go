@@ -67,7 +67,7 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, chan
 			err = errors.Join(err, r.store.Close())
 		}
 	}()
-	start := storeStart{patience: r.storeWait}
+	start, reached := storeStart{patience: r.storeWait}, false
 	current := &generation{cancel: func() {}} // runs nothing
 	var generations []*generation
 	again := time.After(0)
@@ -84,6 +84,7 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, chan
 				}
 				continue
 			}
+			reached = true
 			generations = append(slices.DeleteFunc(generations, (*generation).over), current)
 		case <-current.up:
 			current.up = nil
@@ -116,7 +117,9 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, chan
 		if read := r.reload(); read != nil {
 			current.cancel()
 			current = &generation{cancel: func() {}}
-			jobs, start, again = read, storeStart{patience: -1}, time.After(0)
+			if jobs, again = read, time.After(0); reached {
+				start = storeStart{patience: -1}
+			}
 		} else if r.probes.running.Load() {
 			r.tellManager(r.log, managerReady)
 		}

@@ -105,6 +105,43 @@ func forward(listener net.Listener, to string) {
 	}
 }
 
+// --store-wait bounds the wait for a store that was not reached yet, also if the file is read again meanwhile.
+func TestReloadBeforeTheStoreWasReached(t *testing.T) {
+	dir := memoryDir(t)
+	path, err := exec.LookPath("soloist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "crontab"), []byte("@daily true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := os.Create(filepath.Join(dir, "messages"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer messages.Close()
+	said := func() string { text, _ := os.ReadFile(messages.Name()); return string(text) }
+	cmd := exec.Command(path, "cron", "--store-wait", "10s", "crontab")
+	cmd.Dir, cmd.Stderr = dir, messages
+	cmd.Env = append(os.Environ(), fmt.Sprintf("SOLOIST_STORE=redis://127.0.0.1:%d", servers.FreePort(t)))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	const waits = "waiting for the store" // told once a minute, and anew when another wait begins
+	until(t, "cron waits", func() bool { return strings.Contains(said(), waits) })
+	_ = cmd.Process.Signal(syscall.SIGHUP)
+	until(t, "the wait is over, or another one begins", func() bool { return len(ended) > 0 || strings.Count(said(), waits) > 1 })
+	if len(ended) == 0 {
+		t.Fatalf("cron goes on:\n%s", said())
+	}
+	if <-ended; cmd.ProcessState.ExitCode() != exitUnavailable {
+		t.Errorf("%v\n%s", cmd.ProcessState, said())
+	}
+}
+
 // --store-wait is for the start alone: a file that is read again while the store is away waits for the store, however long that takes.
 func TestReloadWhileTheStoreIsAway(t *testing.T) {
 	server := servers.Redis(t, "--databases", "1")
