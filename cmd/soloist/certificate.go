@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 )
 
@@ -17,9 +16,6 @@ func (r *serveRun) readCertificate() error {
 	var key []byte
 	if err == nil {
 		key, err = os.ReadFile(r.key)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return &exit{exitDenied, err}
 	}
 	var pair tls.Certificate
 	if err == nil {

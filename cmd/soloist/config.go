@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -226,9 +225,6 @@ func configRows(settings []setting) []configRow {
 // readConfig reads a configuration file.
 func readConfig(path string) ([]setting, error) {
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, &exit{exitDenied, fmt.Errorf("reading the configuration: %w", err)}
-	}
 	if err != nil {
 		return nil, badConfig(fmt.Errorf("reading the configuration: %w", err))
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -143,9 +142,6 @@ func (r *cronRun) read() (*crontab.File, []soloist.Job, error) {
 	name := "standard input"
 	if r.path != "-" {
 		f, err := os.Open(r.path)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, nil, &exit{exitDenied, err}
-		}
 		if err != nil {
 			return nil, nil, badConfig(err)
 		}

@@ -38,7 +38,13 @@ func (e *exit) Unwrap() error { return e.err }
 
 func usage(format string, args ...any) error { return &exit{exitUsage, fmt.Errorf(format, args...)} }
 
-func badConfig(err error) error { return &exit{exitConfig, err} }
+// badConfig is the error of a mistake in the configuration. A file that may not be read is denied, and no mistake.
+func badConfig(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &exit{exitDenied, err}
+	}
+	return &exit{exitConfig, err}
+}
 
 // exitCode is the code that reports an error.
 func exitCode(err error) int {

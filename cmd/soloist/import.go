@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -61,10 +59,7 @@ func (a *app) importFile(path, from string, d crontab.Dialect) error {
 	} else {
 		data, err = os.ReadFile(path)
 	}
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return &exit{exitDenied, err}
-	case err != nil:
+	if err != nil {
 		return badConfig(err)
 	}
 	var result importer.Result

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -34,9 +32,6 @@ func (n *notices) read() error {
 		return nil
 	}
 	f, err := os.Open(n.path)
-	if errors.Is(err, fs.ErrPermission) {
-		return &exit{exitDenied, err}
-	}
 	if err != nil {
 		return badConfig(err)
 	}

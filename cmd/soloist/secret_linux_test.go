@@ -198,10 +198,30 @@ func TestUnreadableFilesAreDenied(t *testing.T) {
 	if err := os.Mkdir(private, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	written := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if os.Geteuid() == 0 {
+			if err := os.Chown(path, nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return path
+	}
+	crontab := written("crontab", "@daily true\n")
+	target := "- {name: chat, on: [failed], "
 	for _, c := range []struct {
 		env  []string
 		args []string
 	}{
+		{[]string{"SOLOIST_STORE=memory:"}, []string{"cron", "--notify", written("url.yaml", target+"url-file: "+file+"}\n"), crontab}},
+		{[]string{"SOLOIST_STORE=memory:"}, []string{"cron", "--notify", written("secret.yaml", target+`url: "http://127.0.0.1:1/", secret-file: `+file+"}\n"), crontab}},
+		{[]string{"SOLOIST_STORE=rediss://127.0.0.1:1/?cafile=" + file}, []string{"lock", "x", "--", "true"}},
+		{[]string{"SOLOIST_STORE=nats://127.0.0.1:1/b?tls=true&certfile=" + file + "&keyfile=" + file}, []string{"lock", "x", "--", "true"}},
+		{[]string{"SOLOIST_STORE=postgres://127.0.0.1:1/d?sslmode=verify-full&sslrootcert=" + file}, []string{"lock", "x", "--", "true"}},
 		{[]string{"SOLOIST_STORE_FILE=" + file}, []string{"lock", "x", "--", "true"}},
 		{[]string{"SOLOIST_STORE=memory:"}, []string{"cron", file}},
 		{[]string{"SOLOIST_STORE=memory:"}, []string{"verify", "--report", filepath.Join(private, "report.html")}},

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -170,9 +168,6 @@ func (r *serveRun) readAgain(tokens *server.Tokens, log *slog.Logger) {
 
 func (r *serveRun) readTokens() (*server.Tokens, error) {
 	f, err := os.Open(r.tokens)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, &exit{exitDenied, err}
-	}
 	if err != nil {
 		return nil, badConfig(err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,11 +150,7 @@ func (a *app) nested() string {
 // readSource reads the URL from a file that has one line, and that where names.
 func readSource(path, where string) (source, error) {
 	fail := func(err error) (source, error) {
-		err = fmt.Errorf("reading the store's URL from the file of %s: %w", where, err)
-		if errors.Is(err, fs.ErrPermission) {
-			return source{}, &exit{exitDenied, err}
-		}
-		return source{}, badConfig(err)
+		return source{}, badConfig(fmt.Errorf("reading the store's URL from the file of %s: %w", where, err))
 	}
 	info, err := os.Stat(path)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"regexp"
 	"slices"
@@ -63,6 +64,9 @@ func ParseURL(text string) (*pgxpool.Config, Config, error) {
 		return nil, Config{}, err
 	}
 	pool, err := pgxpool.ParseConfig(u.String())
+	if file, is := errors.AsType[*fs.PathError](err); is && errors.Is(file, fs.ErrPermission) {
+		return nil, Config{}, fmt.Errorf("a file that the store's URL names: %w", file)
+	}
 	if err != nil {
 		return nil, Config{}, invalidURL(reason(err, u))
 	}

@@ -3,6 +3,9 @@ package storeurl
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"strconv"
@@ -40,7 +43,7 @@ func (t *TLS) Config(on bool, rule string) (*tls.Config, error) {
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)
 		if err != nil {
-			return nil, Invalid("option cafile of the store's URL", strconv.Quote(t.CAFile), "%v", err)
+			return nil, unread("option cafile of the store's URL", t.CAFile, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
@@ -53,9 +56,17 @@ func (t *TLS) Config(on bool, rule string) (*tls.Config, error) {
 	if t.CertFile != "" {
 		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 		if err != nil {
-			return nil, Invalid("options certfile and keyfile of the store's URL", strconv.Quote(t.CertFile), "%v", err)
+			return nil, unread("options certfile and keyfile of the store's URL", t.CertFile, err)
 		}
 		c.Certificates = []tls.Certificate{cert}
 	}
 	return c, nil
+}
+
+// unread is the error of a file that cannot be used. One that may not be read is no mistake in the URL.
+func unread(what, path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return Invalid(what, strconv.Quote(path), "%v", err)
 }
