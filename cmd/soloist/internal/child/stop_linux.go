@@ -14,16 +14,22 @@ import (
 )
 
 // stoppable reports whether somebody could continue our group if Ctrl-Z stopped it. That is the parent of one of its processes, in another group
-// of the same session.
+// of the same session. The system does not count its own process 1; that of a container can be a shell, and is like any other.
 func stoppable() bool {
-	all, own := processes(), unix.Getpgrp()
+	all, own, contained := processes(), unix.Getpgrp(), inContainer()
 	for _, p := range all {
 		parent, exists := all[p.parent]
-		if exists && p.group == own && !gone(p) && parent.pid != 1 && parent.group != own && parent.session == p.session {
+		if exists && p.group == own && !gone(p) && (parent.pid != 1 || contained) && parent.group != own && parent.session == p.session {
 			return true
 		}
 	}
 	return false
+}
+
+// inContainer reports whether process 1 is not that of the system. The number is PROC_PID_INIT_INO of Linux's include/linux/proc_ns.h.
+func inContainer() bool {
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && namespace != "pid:[4026531836]"
 }
 
 // refused reports whether this process was started with a signal ignored or blocked, if nothing has caught the signal since. [signal.Ignored] knows

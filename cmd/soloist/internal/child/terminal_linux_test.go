@@ -363,15 +363,49 @@ func TestStoppable(t *testing.T) {
 		"in a script without a session": {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setsid: true}, "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
+			if got := answer(t, env, &row.sys, row.args...); got != row.want+"\n" {
+				t.Errorf("%q, want %s", got, row.want)
 			}
-			defer func() { _ = r.Close() }()
-			foreign(t, []*os.File{w, w, w}, env, &row.sys, row.args...)
-			_ = w.Close()
-			if got, err := io.ReadAll(r); err != nil || string(got) != row.want+"\n" {
-				t.Errorf("%q, %v, want %s", got, err, row.want)
+		})
+	}
+}
+
+// answer returns what a process writes.
+func answer(t *testing.T, env []string, sys *unix.SysProcAttr, args ...string) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	foreign(t, []*os.File{w, w, w}, env, sys, args...)
+	_ = w.Close()
+	got, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+// A shell that is process 1 of a container continues its jobs as any other does.
+func TestStoppableInAContainer(t *testing.T) {
+	contained := []string{servers.Program(t, "unshare, of util-linux", "unshare"), "--pid", "--fork", "--mount-proc"}
+	shell := servers.Program(t, "bash", "bash")
+	if got := answer(t, os.Environ(), &unix.SysProcAttr{}, append(contained, "/bin/sh", "-c", "echo $$")...); got != "1\n" {
+		servers.Missing(t, "no process can be the first of a namespace here: %s", got)
+	}
+	env := append(os.Environ(), helper+"=stoppable")
+	for name, row := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a job of its shell":  {[]string{shell, "-c", "set -m; '" + self(t) + "'; :"}, "true"},
+		"in its shell script": {[]string{shell, "-c", "'" + self(t) + "'; :"}, "false"},
+		"its first process":   {[]string{self(t)}, "false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := answer(t, env, &unix.SysProcAttr{}, append(contained, row.args...)...); got != row.want+"\n" {
+				t.Errorf("%q, want %s", got, row.want)
 			}
 		})
 	}
