@@ -53,6 +53,10 @@ type Replica struct {
 type Status struct {
 	Stage    Stage // zero without a plan
 	Replicas []Replica
+
+	// Interrupted reports that the move is over for the old store alone, because its last step was interrupted: it is over when that step is repeated, by
+	// Advance, with back in OldOnly. Until then the new store cannot be in another move.
+	Interrupted bool
 }
 
 // Behind returns the replicas that are not in a phase.
@@ -71,6 +75,7 @@ func (m *Manager) Status(ctx context.Context) (Status, error) {
 		if s.Stage, err = stageOf(before, after); err != nil {
 			return Status{}, err
 		}
+		s.Interrupted = before.over() && after.under() // the old store is written first
 	}
 	s.Replicas, err = m.replicas(ctx)
 	return s, err

@@ -89,6 +89,44 @@ func TestStageThatIsHalfWritten(t *testing.T) {
 	}
 }
 
+// TestEndThatIsHalfWritten: a move that is over for the old store alone was interrupted, and is over when the step is repeated. One that begins is not.
+func TestEndThatIsHalfWritten(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			interrupted := func(want bool) {
+				t.Helper()
+				if s, err := f.lead.Status(background); err != nil || s.Interrupted != want {
+					t.Errorf("back %t: at the stage %v interrupted is %t, %v; want %t", back, s.Stage, s.Interrupted, err, want)
+				}
+			}
+			after := &fixedStore{Store: f.after.Share(), fixed: true, spared: 1}
+			lead := manage(t, f.before.Share(), after)
+			if err := lead.Plan(background); err == nil {
+				t.Error("half of a plan is no error")
+			}
+			interrupted(false)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			want := takenBack
+			if !back {
+				f.advance(t, false, rollToNewDecides)
+				f.advance(t, false, rollToNewOnly)
+				want = finished
+			}
+			interrupted(false)
+			if _, _, err := lead.Advance(background, back, move.Options{}); err == nil {
+				t.Error("half of an end is no error")
+			}
+			interrupted(true)
+			f.is(t, want)
+			f.advance(t, back, want)
+			interrupted(false)
+		})
+	}
+}
+
 // TestEveryClaimAsksFirst: a claim that chooses among names, and one that waits in line, are refused as others are in a phase that is not open.
 func TestEveryClaimAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -163,9 +163,9 @@ func (m *mover) show(status fleetmove.Status) error {
 			Stage    string         `json:"stage"`
 			Next     string         `json:"next"`
 			Replicas []movedReplica `json:"replicas"`
-		}{staged(status.Stage), next(status.Stage), rows})
+		}{staged(status.Stage), next(status), rows})
 	}
-	if err := m.print(fmt.Sprintf("stage: %s\nnext:  %s\n", staged(status.Stage), next(status.Stage))); err != nil || len(rows) == 0 {
+	if err := m.print(fmt.Sprintf("stage: %s\nnext:  %s\n", staged(status.Stage), next(status))); err != nil || len(rows) == 0 {
 		return err
 	}
 	return table(m.out, "REPLICA|PHASE|LEFT", rows, func(r movedReplica) []string { return []string{r.Replica, r.Phase, span(r.left)} })
@@ -178,9 +178,14 @@ func staged(s fleetmove.Stage) string {
 	return s.String()
 }
 
-// next returns what people do at a stage to go on.
-func next(s fleetmove.Stage) string {
+// next returns what people do to go on.
+func next(status fleetmove.Status) string {
+	s := status.Stage
 	switch {
+	case status.Interrupted && s.To == move.NewOnly:
+		return "soloist move finish, which was interrupted: the new store does not know yet that the move is finished"
+	case status.Interrupted:
+		return "soloist move copy --back, which was interrupted: the new store does not know yet that the plan was taken back"
 	case s == fleetmove.Stage{}, s == fleetmove.Stage{From: move.OldOnly, To: move.OldOnly}:
 		return "soloist move plan"
 	case s == fleetmove.Stage{From: move.NewOnly, To: move.NewOnly}:
@@ -204,7 +209,7 @@ func (a *app) moveFinishCommand() *cobra.Command {
 					return err
 				}
 				if status.Stage.To != move.NewOnly {
-					return usage("the move is at the stage %s: %s", staged(status.Stage), next(status.Stage))
+					return usage("the move is at the stage %s: %s", staged(status.Stage), next(status))
 				}
 				if _, _, err := m.Advance(ctx, false, move.Options{}); err != nil {
 					return err
@@ -264,7 +269,7 @@ func (m *mover) copy(ctx context.Context, back, dry bool, wait time.Duration, o 
 		phase = status.Stage.From
 	}
 	if phase == 0 || !back && phase == move.NewOnly {
-		return usage("the move is at the stage %s: %s", staged(status.Stage), next(status.Stage))
+		return usage("the move is at the stage %s: %s", staged(status.Stage), next(status))
 	}
 	todo := move.Report{}
 	if phase == move.OldDecides || phase == move.NewDecides {
@@ -300,7 +305,7 @@ func (m *mover) copy(ctx context.Context, back, dry bool, wait time.Duration, o 
 		if !report.Complete() {
 			return &exit{exitHeld, fmt.Errorf("%d names are not copied yet, such as %s; copy again, see soloist move copy --help", report.Taken+report.Abandoned, strings.Join(quoted(report.Examples), ", "))}
 		}
-		return m.print(fmt.Sprintf("stage: %v\nnext:  %s\n", reached, next(reached)))
+		return m.print(fmt.Sprintf("stage: %v\nnext:  %s\n", reached, next(fleetmove.Status{Stage: reached})))
 	}
 }
 

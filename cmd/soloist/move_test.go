@@ -4,11 +4,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -162,4 +164,60 @@ func TestMoveCopyWaitsForNamesThatAreHeld(t *testing.T) {
 			t.Errorf("the move is at the stage %v: %v", status.Stage, err)
 		}
 	})
+}
+
+// A fixedStore refuses to write states while it is fixed.
+type fixedStore struct {
+	store.Store
+	fixed bool
+}
+
+func (s *fixedStore) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.fixed && slices.ContainsFunc(extensions, func(e store.Extension) bool { return e.State != nil }) {
+		return nil, errors.New("read only")
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// An end of a move that one store does not know of is told as interrupted, with the step to repeat, until it has been.
+func TestNextStepOfAnInterruptedEnd(t *testing.T) {
+	for again, back := range map[string]bool{"soloist move finish": false, "soloist move copy --back": true} {
+		t.Run(again, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), &fixedStore{Store: memstore.New()}
+				var messages bytes.Buffer
+				m := &mover{app: &app{out: &messages, errs: io.Discard, output: "table"}, oldStore: before, newStore: after}
+				var err error
+				if m.Manager, err = fleetmove.Manage(before, after, "test"); err != nil {
+					t.Fatal(err)
+				}
+				defer m.Close()
+				if err := m.Plan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if !back {
+						if err := m.copy(t.Context(), false, false, 0, move.Options{}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				for _, after.fixed = range []bool{true, false} {
+					if _, _, err := m.Advance(t.Context(), back, move.Options{}); (err != nil) != after.fixed {
+						t.Fatal(err)
+					}
+					for _, m.output = range []string{"table", "json"} {
+						messages.Reset()
+						status, err := m.Status(t.Context())
+						if err == nil {
+							err = m.show(status)
+						}
+						if told := strings.Contains(messages.String(), again+", which was interrupted"); err != nil || told != after.fixed {
+							t.Errorf("%v\n%s", err, messages.String())
+						}
+					}
+				}
+			})
+		})
+	}
 }

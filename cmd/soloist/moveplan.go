@@ -81,7 +81,7 @@ func (m *mover) plan(ctx context.Context, dry bool, accepted []string) error {
 	if err != nil || m.output != "table" {
 		return err
 	}
-	return m.print(fmt.Sprintf("stage: %v\nnext:  %s\n", status.Stage, next(status.Stage)))
+	return m.print(fmt.Sprintf("stage: %v\nnext:  %s\n", status.Stage, next(status)))
 }
 
 // lacks compares what the stores promise.
