@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"os"
 	"strconv"
 	"time"
@@ -106,8 +107,8 @@ type Options struct {
 	AtMost time.Duration
 
 	// Wait is how long to wait for a name that is held. By default Lock and Acquire wait for as long as their ctx allows, and Do, Process and
-	// Claim do not wait. A negative value means that all of them wait for as long as their ctx allows. Lead and Campaign ignore it. TryLock
-	// and TryAcquire do not wait for a name that is held. ClaimAll returns an *InvalidError if it is set.
+	// Claim do not wait. A negative value means that all of them wait for as long as their ctx allows, and NoWait that it is as if none was set. Lead and
+	// Campaign ignore it. TryLock and TryAcquire do not wait for a name that is held. ClaimAll returns an *InvalidError if it is set.
 	Wait time.Duration
 
 	// Overdue is how long to wait, beyond Wait, for a name that should be free, where a store without a clock (store.Clockless) has to watch it before it can say
@@ -120,6 +121,9 @@ type Options struct {
 	// the TTL at most, and with AtMost only if it was granted none.
 	Overdue time.Duration
 }
+
+// NoWait as Options.Wait undoes one that a client inherits: all calls then wait as they do by default.
+const NoWait time.Duration = math.MinInt64
 
 // over returns o with its zero fields taken from base.
 func (o Options) over(base Options) Options {
@@ -136,6 +140,9 @@ func (o Options) over(base Options) Options {
 // resolved returns o with its defaults filled in. In AtLeast, AtMost and Overdue of the result, 0 means none.
 func (o Options) resolved() (Options, error) {
 	o.TTL = cmp.Or(o.TTL, 30*time.Second)
+	if o.Wait == NoWait {
+		o.Wait = 0
+	}
 	o.AtLeast, o.AtMost, o.Overdue = max(0, o.AtLeast), max(0, o.AtMost), max(0, cmp.Or(o.Overdue, time.Hour))
 	if o.TTL < 10*time.Millisecond || o.TTL > store.MaxTTL {
 		return o, invalid("TTL", o.TTL.String(), "must be between 10ms and %v", store.MaxTTL)

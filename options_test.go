@@ -1,6 +1,7 @@
 package soloist_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -118,6 +119,28 @@ func TestWithInherits(t *testing.T) {
 		}
 		mustLock(t, b, "x")
 	})
+}
+
+// NoWait undoes a Wait that is inherited: Do does not wait, and Lock for as long as its ctx allows.
+func TestNoWait(t *testing.T) {
+	for _, inherited := range []time.Duration{-1, time.Second} {
+		inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+			l := mustLock(t, a, "x")
+			c := b.With(soloist.Options{Wait: inherited}).With(soloist.Options{Wait: soloist.NoWait})
+			for _, c := range []*soloist.Client{c, c.With(soloist.Options{AtMost: time.Hour})} {
+				begun := time.Now()
+				err := c.Do(t.Context(), "x", func(context.Context, *soloist.Lease) error { return nil })
+				if took := time.Since(begun); !errors.Is(err, soloist.ErrHeld) || took != 0 {
+					t.Errorf("Do, instead of a Wait of %v: %v after %v", inherited, err, took)
+				}
+			}
+			time.AfterFunc(time.Hour, func() { _ = l.Release() })
+			begun := time.Now()
+			if l, err := c.Lock(t.Context(), "x"); err != nil || l.Release() != nil || time.Since(begun) < time.Hour {
+				t.Errorf("Lock, instead of a Wait of %v: %v after %v", inherited, err, time.Since(begun))
+			}
+		})
+	}
 }
 
 // The longest RequestTimeout bounds requests, and a longer one is refused: its multiples would be no durations.

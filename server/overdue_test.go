@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,46 @@ func (s lateStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 		}
 	}
 	return outs, err
+}
+
+// A request that does not say how long it waits does not wait, also if the client of the service does by itself.
+func TestWaitOfTheClientIsNotThatOfRequests(t *testing.T) {
+	for _, row := range []struct {
+		path, held, body string
+		want             int
+		took             time.Duration
+	}{
+		{path: "/v1/locks/x/acquire", want: 409},
+		{path: "/v1/locks/x/acquire", body: `{"wait": 2}`, want: 409, took: 2 * time.Second},
+		{path: "/v1/elements/j/1/claim", want: 409},
+		{path: "/v1/elements/j/claim", held: `{"ids": ["1"]}`, body: `{"ids": ["1", "2"]}`, want: 200},
+	} {
+		t.Run(row.path, func(t *testing.T) {
+			for _, wait := range []time.Duration{-1, time.Second, time.Minute} {
+				synctest.Test(t, func(t *testing.T) {
+					s, err := New(soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{}).With(soloist.Options{Wait: wait}), Config{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Drain()
+					for _, r := range []struct {
+						body string
+						want int
+						took time.Duration
+					}{{row.held, 200, 0}, {row.body, row.want, row.took}} {
+						begun := time.Now()
+						req := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost"+row.path, strings.NewReader(cmp.Or(r.body, "{}")))
+						req.Header.Set("Content-Type", "application/json")
+						w := httptest.NewRecorder()
+						s.ServeHTTP(w, req)
+						if took := time.Since(begun); w.Code != r.want || took != r.took {
+							t.Errorf("of a client with Wait %v: %d after %v, want %d after %v: %s", wait, w.Code, took, r.want, r.took, w.Body)
+						}
+					}
+				})
+			}
+		})
+	}
 }
 
 // A request for one name waits for what is overdue, as long as a request may wait, until the service is drained. One for many elements does not: nobody renews those that it has got.

@@ -55,10 +55,10 @@ type Server struct {
 	end     context.CancelFunc
 }
 
-// New returns the API of the store and namespace of c. The leases of callers have the options of their requests. But a request that does not say how long it
-// waits waits as With has let c wait: pass a client without Options.Wait.
+// New returns the API of the store and namespace of c. The leases of callers have the options of their requests, and a request that does not say how long it
+// waits does not wait.
 func New(c *soloist.Client, cfg Config) (*Server, error) {
-	c = c.With(soloist.Options{AtLeast: -1, AtMost: -1})
+	c = c.With(soloist.Options{AtLeast: -1, AtMost: -1, Wait: soloist.NoWait})
 	if cfg.MaxWaiting <= 0 {
 		cfg.MaxWaiting = 1000
 	}
