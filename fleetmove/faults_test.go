@@ -187,6 +187,27 @@ func TestEndThatFailsOnce(t *testing.T) {
 	}
 }
 
+// Whatever request of a step back fails once, the phase that the step opens is open when both stores have it, and not before.
+func TestPhaseThatOneStoreHasOpened(t *testing.T) {
+	everyFault(t, func(t *testing.T, f *fault) {
+		fleet := newMovedFleet(t)
+		if err := fleet.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		fleet.advance(t, false, rollToNewDecides)
+		fleet.advance(t, false, rollToNewOnly)
+		_, _, err := manage(t, faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f}).Advance(background, true, move.Options{})
+		f.end()
+		var have []bool
+		for _, s := range []store.Store{fleet.before, fleet.after} {
+			have = append(have, strings.Contains(string(record(t, s, move.Records+"lock/plan").State), `"from":"old-decides"`))
+		}
+		if in := fleet.claimIn(t, move.OldDecides); (in == nil) != (have[0] && have[1]) || err == nil && in != nil {
+			t.Errorf("after %v the stores have the phase: %t; a replica in it: %v", err, have, in)
+		}
+	})
+}
+
 // Whatever request fails once, the phase behind is not left while a replica is in it, and it is when the replica has gone.
 func TestPhaseBehindIsNotLeftInAFault(t *testing.T) {
 	everyFault(t, func(t *testing.T, f *fault) {

@@ -138,6 +138,45 @@ func TestMoveVerifyMindsReplicas(t *testing.T) {
 	}
 }
 
+// A particularStore refuses some names, and counts how many it is asked for at once.
+type particularStore struct {
+	store.Store
+	most int
+}
+
+func (s *particularStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	s.most = max(s.most, len(claims))
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i, c := range claims {
+		if strings.HasPrefix(c.Name, "bad") {
+			outs[i] = store.Outcome{Err: &store.InvalidError{What: "name", Value: c.Name, Rule: "give another"}}
+		}
+	}
+	return outs, err
+}
+
+// Names that the new store refuses are counted once, also in many batches, and a batch does not grow.
+func TestNamesThatDoNotFit(t *testing.T) {
+	const good = 2*peekBatch + 1
+	before, after := memstore.New(), &particularStore{Store: memstore.New()}
+	names := []string{"bad 1", "bad 2", "bad 3"}
+	for i := range good {
+		names = append(names, fmt.Sprintf("good %d", i))
+	}
+	for _, name := range names {
+		if outs, err := before.Acquire(t.Context(), []store.Claim{{Name: name, Holder: "h", TTL: time.Minute}}); err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+	}
+	found, err := (&mover{oldStore: before, newStore: after}).misfits(t.Context())
+	if err != nil || found.Level != store.LevelError || !strings.HasPrefix(found.Found, "3 cannot be in the new store, such as ") || strings.Count(found.Found, `"bad `) != 3 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if after.most != peekBatch {
+		t.Errorf("%d names were read at once", after.most)
+	}
+}
+
 // copy waits for names that are held, as it does for replicas: a lease that its holder does not renew any more ends, and its record is copied then.
 func TestMoveCopyWaitsForNamesThatAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,5 +30,24 @@ func TestCellsStayInTheirColumns(t *testing.T) {
 	}
 	if want := "REASON         STATE\na free b free  held\n-              held\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// JSON in which characters are escaped means what it would mean without that: also one that takes two escapes.
+func TestEscapedJSONMeansTheSame(t *testing.T) {
+	for _, text := range []string{"plain", "line\nand\ttab", "\x1b[31m", "\u00ad\u202e\u2028\ufeff", "\U000e0001\U0001f600\U0010ffff", "a\U000e0020b"} {
+		for _, output := range []string{"json", "jsonl"} {
+			var out bytes.Buffer
+			if err := (&app{out: &out, output: output}).encode([]string{text}); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != 1 || got[0] != text {
+				t.Errorf("%s of %q: %s, which is %q, %v", output, text, out.String(), got, err)
+			}
+			if shown := strings.ReplaceAll(out.String(), "\n", ""); strings.ContainsFunc(shown, unprinted) {
+				t.Errorf("%s of %q has unprinted characters: %q", output, text, shown)
+			}
+		}
 	}
 }

@@ -113,6 +113,29 @@ func TestLive(t *testing.T) {
 	b.untilTrue("the other lock is shown", `document.querySelector("main").innerText.includes("another") && !document.querySelector("main").innerText.includes("close-month")`)
 }
 
+// What somebody begins to type while the page is being read anew stays: the answer comes after the form was opened.
+func TestTypedTextStays(t *testing.T) {
+	s := open(t, false)
+	s.must(s.client.TryLock(t.Context(), "close-month"))
+	b := s.browse()
+	b.visit("/locks")
+	b.untilTrue("it is live", `document.querySelector("#live.on")`)
+	b.untilTrue("the lock is shown", `document.querySelector("main").innerText.includes("close-month")`)
+	b.run(chromedp.Evaluate(`(() => {
+		const ask = window.fetch, parse = DOMParser.prototype.parseFromString;
+		window.fetch = (...args) => new Promise((go) => { window.go = go; }).then(() => ask(...args));
+		DOMParser.prototype.parseFromString = function (...args) { window.come = true; return parse.apply(this, args); };
+	})()`, nil))
+	s.must(s.client.TryLock(t.Context(), "another"))
+	b.untilTrue("the page is being read anew", `window.go`)
+	b.run(chromedp.Click("details summary", chromedp.ByQuery), chromedp.SendKeys("input[name=reason]", "being typed", chromedp.ByQuery))
+	b.run(chromedp.Evaluate(`window.come = false; window.go()`, nil))
+	b.untilTrue("the answer has come", `window.come`)
+	if got := eval[string](b, `document.querySelector("input[name=reason]").value`); got != "being typed" {
+		t.Errorf("what was typed has become %q", got)
+	}
+}
+
 // A page has a connection for its changes only while it is seen, for a browser has no more than six to a service by HTTP/1.1: more tabs than that load, and each is
 // live when it is looked at.
 func TestManyTabs(t *testing.T) {

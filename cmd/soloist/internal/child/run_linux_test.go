@@ -404,6 +404,32 @@ func TestEverythingDiesWithAGuardedParent(t *testing.T) {
 	waitFor(t, "the death of all others, and of the guard", func() bool { return len(unregisteredChildren()) == 0 })
 }
 
+// What the inner one of two has started ends with it at once: the outer one goes on, and sees to it only when its own command has ended.
+func TestEverythingDiesWithANestedParent(t *testing.T) {
+	file, nested := inTemp(t, "pid"), inTemp(t, "nested")
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	outer := foreign(t, []*os.File{null, null, null}, append(os.Environ(), helper+"=guarded"), nil,
+		append([]string{self(t)}, sh(`env "$4" "$3" sh -c '(setsid sh -c "echo \$\$ >\$1; exec sleep 1000" sh "$1" &); sleep 1000' sh "$1" & echo $! >"$2"; exec sleep 1000`,
+			file, nested, self(t), helper+"=guarded")...)...)
+	pid := pidIn(t, file)
+	if err := unix.Kill(pidIn(t, nested), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the death of the daemon", func() bool { return !alive(pid) })
+	if !alive(outer) {
+		t.Error("the outer one has ended, too")
+	}
+	if err := unix.Kill(outer, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitForeign(t, outer)
+	waitFor(t, "the death of all others, and of the guards", func() bool { return len(unregisteredChildren()) == 0 })
+}
+
 // Linux would kill the command when the thread that forked it ends; Go ends threads.
 func TestOutlivesThreads(t *testing.T) {
 	r := begin(t, Command{Args: sh(`echo ready; read x; exit 6`), Stdin: newGate(t)})
