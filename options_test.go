@@ -129,7 +129,9 @@ func TestNoWait(t *testing.T) {
 			c := b.With(soloist.Options{Wait: inherited}).With(soloist.Options{Wait: soloist.NoWait})
 			for _, c := range []*soloist.Client{c, c.With(soloist.Options{AtMost: time.Hour})} {
 				begun := time.Now()
-				err := c.Do(t.Context(), "x", func(context.Context, *soloist.Lease) error { return nil })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := c.Do(ctx, "x", func(context.Context, *soloist.Lease) error { return nil })
 				if took := time.Since(begun); !errors.Is(err, soloist.ErrHeld) || took != 0 {
 					t.Errorf("Do, instead of a Wait of %v: %v after %v", inherited, err, took)
 				}
