@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -165,7 +164,7 @@ func (r *cronRun) tellCrowd() {
 type generation struct {
 	cancel context.CancelFunc // begins no more runs; those under way go on, with their retries
 	drain  func()             // also begins no more attempts that another replica makes, and none at all once the commands are stopped
-	up     chan struct{}      // closed when the store has responded
+	up     <-chan struct{}    // closed when its jobs are registered
 	ended  chan struct{}
 	err    error // of Run, once ended is closed
 }
@@ -198,16 +197,11 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	if err := r.notices.beginOn(r.app, r.store, r.log); err != nil {
 		return nil, err
 	}
-	g := &generation{up: make(chan struct{}), ended: make(chan struct{})}
-	up := sync.OnceFunc(func() { close(g.up) })
 	c, err := soloist.New(r.store, soloist.Config{
 		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
 		TTL: r.ttl,
 		Observe: r.probes.observe(func(ctx context.Context, e soloist.Event) {
-			switch {
-			case e.Kind == soloist.EventRequest && e.Err == nil:
-				up()
-			case e.Kind == soloist.EventMissed:
+			if e.Kind == soloist.EventMissed {
 				r.notices.observe(ctx, e)
 				r.log.Warn("scheduled times were missed and are not run: no machine could start them within their grace", "job", e.Subject.Name, "times", e.Missed)
 			}
@@ -216,8 +210,12 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
+	runner, err := c.NewRunner(jobs...)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	g.cancel = cancel
+	g := &generation{cancel: cancel, up: runner.Ready(), ended: make(chan struct{})}
 	g.drain = func() {
 		cancel()
 		idle, stopped := context.WithCancel(context.Background())
@@ -230,7 +228,7 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	}
 	go func() {
 		defer close(g.ended)
-		err := c.Run(ctx, jobs...)
+		err := runner.Run(ctx)
 		if errors.Is(err, soloist.ErrClosed) { // it was drained before it began
 			err = nil
 		}
