@@ -235,6 +235,27 @@ func TestCompleteThroughDatabaseSQL(t *testing.T) {
 	}
 }
 
+// A lease is lost through database/sql as through pgx, also where its record has been forgotten.
+func TestCompleteOfALostLeaseThroughDatabaseSQL(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer db.Close()
+	released := take(t, s, "released", "a", time.Minute)
+	release(t, s, released)
+	for _, lease := range []store.Release{{Name: "never", Holder: "a", Token: 1}, released} {
+		tx, err := db.BeginTx(background, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CompleteSQL(background, tx, completion(lease, 1, "x")); !errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: %v", lease.Name, err)
+		}
+		if err := tx.Commit(); err != nil { // the transaction goes on
+			t.Errorf("%s: %v", lease.Name, err)
+		}
+	}
+}
+
 // A transaction that completes a lease and stays open holds up nothing else of the client's, and nobody takes that name meanwhile.
 func TestOpenTransactionHoldsUpNobodyElse(t *testing.T) {
 	s := fresh(t, server(t).URL)

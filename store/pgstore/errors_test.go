@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/big"
 	"net/url"
@@ -266,6 +267,45 @@ func TestMissingPrivileges(t *testing.T) {
 		if f := finding(t, s, "privileges"); f.Level != store.LevelOK {
 			t.Errorf("after the fix: %+v", f)
 		}
+	}
+}
+
+// A server that does not let a role in, and a right that it lacks, are fs.ErrPermission, and a database that is not there is store.ErrUnusable: so nobody tries
+// again without end.
+func TestWhatLastsIsToldByItsKind(t *testing.T) {
+	base := server(t).URL
+	role := newSchema()
+	db := admin(t, base)
+	run(t, db, "CREATE ROLE "+role+" NOLOGIN PASSWORD '"+servers.PostgresPassword+"'")
+	wrong, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong.User = url.UserPassword("postgres", canary)
+	nowhere := *wrong
+	nowhere.User, nowhere.Path = url.UserPassword("postgres", servers.PostgresPassword), "/nowhere"
+	for what, c := range map[string]struct {
+		url, says string
+		kind      error
+	}{
+		"a wrong password":             {wrong.String(), codeBadPassword, fs.ErrPermission},
+		"a role that may not log in":   {as(base, role), codeBadLogin, fs.ErrPermission},
+		"a database that is not there": {nowhere.String(), codeNoDatabase, store.ErrUnusable},
+	} {
+		for verb, err := range every(open(t, c.url)) {
+			says(t, err, c.says)
+			if !errors.Is(err, c.kind) {
+				t.Errorf("%s, %s: %v; want %v", what, verb, err, c.kind)
+			}
+		}
+	}
+	run(t, db, "ALTER ROLE "+role+" LOGIN")
+	if _, err := open(t, as(base, role), "schema", newSchema()).Migrate(background); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("migrating without the right to create: %v; want %v", err, fs.ErrPermission)
+	}
+	owner := fresh(t, base)
+	if _, err := try(open(t, as(base, role), "schema", owner.tables.schema), "name", "a", time.Minute); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("a claim without rights: %v; want %v", err, fs.ErrPermission)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -199,5 +200,37 @@ func TestBeforeConnectOfThePool(t *testing.T) {
 	case <-wake:
 	case <-time.After(servers.Patience):
 		t.Error("the release woke nobody")
+	}
+}
+
+// Prepare, which Open calls, keeps the handlers that a configuration has: they are called for each connection and each notice as before.
+func TestHandlersOfThePoolAreKept(t *testing.T) {
+	cfg, _, err := ParseURL(server(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connected, noticed atomic.Int32
+	refusal := errors.New("not this one")
+	cfg.ConnConfig.AfterConnect = func(context.Context, *pgconn.PgConn) error {
+		if connected.Add(1) == 1 {
+			return refusal
+		}
+		return nil
+	}
+	cfg.ConnConfig.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) { noticed.Add(1) }
+	s, err := Open(background, cfg, Config{Schema: newSchema()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Capabilities(background); !errors.Is(err, refusal) {
+		t.Errorf("the handler has refused the connection: %v", err)
+	}
+	if _, err := s.Capabilities(background); err != nil {
+		t.Error(err)
+	}
+	run(t, s.pool, "DO $$ BEGIN RAISE WARNING 'a word'; END $$")
+	if connected.Load() < 2 || noticed.Load() != 1 {
+		t.Errorf("called for %d connections and %d notices; want 2 or more, and 1", connected.Load(), noticed.Load())
 	}
 }

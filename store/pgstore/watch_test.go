@@ -451,6 +451,37 @@ func TestAnotherWatchHidesNoRelease(t *testing.T) {
 	}
 }
 
+// Who polls learns of a release also where the record has been forgotten before anybody looked.
+func TestPollingNoticesAForgottenName(t *testing.T) {
+	owner := fresh(t, server(t).URL)
+	s := open(t, server(t).URL, "schema", owner.tables.schema, "listen", "off")
+	s.hub.polling = true // nobody looks
+	lease := take(t, owner, "name", "a", time.Hour)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Retain = 0
+	release(t, owner, lease)
+	eventually(t, "the name is forgotten", func() bool {
+		n, err := owner.Sweep(background, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+	seen, err := s.hub.look(background, []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.hub.compare(seen)
+	select {
+	case <-w:
+	default:
+		t.Error("nobody is woken")
+	}
+}
+
 // disconnect ends the session that listens for a handle.
 func disconnect(t testing.TB, db *pgx.Conn, s *Store) {
 	t.Helper()
