@@ -400,6 +400,36 @@ func TestRowThatHasChangedSinceTheLook(t *testing.T) {
 	}
 }
 
+// A lease that looks as if it had ended is told as lost only after it has been seen that nobody has locked its row, who may be about to extend it: where that
+// cannot be looked at, it is asked again.
+func TestEndedLeaseThatCannotBeLookedAt(t *testing.T) {
+	s, w := wired(t, Config{}, nil)
+	db := connect(t, mariadb(t).URL, nil)
+	e := store.Extension{Name: "name", Holder: "a", Token: take(t, s, "name", "a").Token, TTL: time.Hour}
+	exec(t, db, "UPDATE "+s.cfg.Table+" SET lock_until = locked_at")
+	extend := func() error {
+		errs, err := s.Extend(context.Background(), []store.Extension{e})
+		return errors.Join(append(errs, err)...)
+	}
+	if err := extend(); !errors.Is(err, store.ErrLost) { // and what the session prepares is prepared
+		t.Fatalf("a lease that has ended: %v", err)
+	}
+	tx := begin(t, db, nil)
+	defer tx.Rollback()
+	var n int
+	if err := tx.QueryRow("SELECT 1 FROM " + s.cfg.Table + " WHERE name = 'name' FOR UPDATE").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	look, answered := w.keepBack("SKIP LOCKED"), make(chan error, 1)
+	go func() { answered <- extend() }()
+	<-look.is
+	w.lose.Store(true)
+	close(look.goes)
+	if err := <-answered; !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLost) || w.lost.Load() != 1 {
+		t.Errorf("somebody has locked the row, and %d looks at it were lost: %v", w.lost.Load(), err)
+	}
+}
+
 // A process that stands still between two steps of a transaction does not keep what it has locked for as long as a session may be idle, which is hours.
 func TestTransactionThatStandsStill(t *testing.T) {
 	t.Parallel()

@@ -293,6 +293,33 @@ func TestMigrationThatWasCutOff(t *testing.T) {
 	}
 }
 
+// A process that stands still while it migrates keeps others from it for seconds, and not for as long as a session may be idle, which is hours.
+func TestMigrationThatStandsStill(t *testing.T) {
+	t.Parallel()
+	servers.Long(t)
+	stopped, w := wired(t, Config{}, nil)
+	other, err := New(connect(t, mariadb(t).URL, nil), stopped.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	kept, answered := w.keepBack("information_schema"), make(chan error, 1)
+	go func() {
+		_, err := stopped.Migrate(context.Background())
+		answered <- err
+	}()
+	<-kept.is
+	ctx, cancel := context.WithTimeout(context.Background(), servers.Patience)
+	defer cancel()
+	if _, err := other.Migrate(ctx); err != nil {
+		t.Errorf("another one has stood still with the lock: %v", err)
+	}
+	close(kept.goes)
+	if err := <-answered; err == nil {
+		t.Error("who stood still has gone on without the lock")
+	}
+}
+
 // altered returns the statements for a table of ShedLock's.
 func altered(s *Store) []string {
 	return append([]string{s.text(sqlSchemaText, nil), s.text(sqlSchemaShared, nil)}, s.schema()[1:]...)
