@@ -429,6 +429,23 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 	}
 }
 
+// Who waits for any of several locks that another library holds is woken when one of them is free.
+func TestWatchOfSeveralSharedLocks(t *testing.T) {
+	url, env := shared(t).URL, prefix()
+	java := plainClient(t, url)
+	s := open(t, fresh(t, url, "share=job-lock:"+env+":*"))
+	for _, name := range []string{"one", "two"} {
+		must(t, java.Set(background, "job-lock:"+env+":"+name, "ADDED:x@host:uuid", time.Hour).Err())
+	}
+	w, err := s.Watch(t.Context(), []string{"lock/one", "lock/two"})
+	must(t, err)
+	drain([]<-chan struct{}{w})
+	must(t, java.Del(background, "job-lock:"+env+":two").Err())
+	if !woken(w) {
+		t.Error("nobody is woken")
+	}
+}
+
 // A scheduled time that ShedLock is running is done, and not only held.
 func TestWhatShedLockRunsIsDone(t *testing.T) {
 	url, env := shared(t).URL, prefix()
