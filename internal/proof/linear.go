@@ -176,8 +176,10 @@ func (s *record) sweep(sweeps []Span, to time.Duration) {
 		return
 	}
 	may := max(s.keep, s.soon)
-	if slices.ContainsFunc(sweeps, func(w Span) bool { return w.From <= to && min(w.To, to) >= may }) {
-		s.has.add(content{})
+	for _, w := range sweeps {
+		if w.From <= to && min(w.To, to) >= may {
+			s.has.add(content{since: max(w.From, may)})
+		}
 	}
 }
 
@@ -188,7 +190,16 @@ func (s *record) step(e *Event, r Rules) bool {
 		return false
 	}
 	s.now = from
+	s.has.until(to)
 	s.sweep(r.sweeps, to)
+	answers := s.decide(e, to, r)
+	s.now = max(s.now, s.has.since())
+	s.has.passed(s.now)
+	return answers
+}
+
+// decide is step within known instants.
+func (s *record) decide(e *Event, to time.Duration, r Rules) bool {
 	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
 	decided := s.now
 	// A store may read its clock as soon as a request has arrived, decide later, when a row's lock is free, and show others the effect when it has
@@ -276,9 +287,10 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 type content struct {
 	mark  int64
 	state uint64
+	since time.Duration // it cannot be there before this instant, at which it may have been forgotten
 }
 
-func (c content) none() bool { return c == content{} }
+func (c content) none() bool { return c.mark == 0 && c.state == 0 }
 
 // contents are those that the record may have: nobody need have been told whether it has been forgotten, and what was written since then.
 type contents struct {
@@ -303,10 +315,36 @@ func (c *contents) only(such func(content) bool) bool {
 	return true
 }
 
+// until leaves those that can be there at an instant, which is not before since.
+func (c *contents) until(at time.Duration) {
+	c.only(func(one content) bool { return one.since <= at })
+}
+
+// since is the first instant at which one of them can be there.
+func (c *contents) since() time.Duration {
+	first := Never
+	for _, one := range c.all[:c.n] {
+		first = min(first, one.since)
+	}
+	return first
+}
+
+// passed forgets since when those can be there that can by now: it makes no difference any more, and the fewer states there are, the sooner an order is found.
+func (c *contents) passed(now time.Duration) {
+	for i := range c.all[:c.n] {
+		if one := &c.all[i]; one.since <= now {
+			one.since = 0
+		}
+	}
+}
+
 // add adds one. More than there is room for, which would take as many sweeps that nobody was told of, replace the last.
 func (c *contents) add(one content) {
-	if slices.Contains(c.all[:c.n], one) {
-		return
+	for i := range c.n {
+		if same := &c.all[i]; same.mark == one.mark && same.state == one.state {
+			same.since = min(same.since, one.since)
+			return
+		}
 	}
 	c.n = min(c.n+1, len(c.all))
 	c.all[c.n-1] = one

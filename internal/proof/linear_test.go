@@ -21,6 +21,9 @@ func TestLaws(t *testing.T) {
 		return append(History{granted, with(release(s, 2*s, "a", 1, Okay), func(e *Event) { e.Mark, e.Retain = 1, retain })}, more...)
 	}
 	unended := Event{Kind: Swept, At: 5 * s, Until: Never}
+	untoldOf := func(retain time.Duration, mark int64) History { // at 8 s at the latest, by b
+		return marked1(retain, unended, acquire(6*s, Never, "b", 0, Unknown), acquire(7*s, 8*s, "c", 2, Held), seen(acquire(30*s, 31*s, "c", 3, Granted), mark))
+	}
 	reopened := History{granted, released, acquire(4*s, Never, "b", 0, Unknown), acquire(5*s, 6*s, "c", 0, Held)}
 	drifting, clockless := Rules{Drift: 0.1}, Rules{Clockless: true}
 	judge(t, []judged{
@@ -109,6 +112,14 @@ func TestLaws(t *testing.T) {
 		{"forgotten by a sweep without an answer, as soon as it may be", marked1(6*s, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, ""},
 		{"forgotten by a sweep without an answer, and to be remembered forever", marked1(Never, unended, seen(acquire(6*s, 7*s, "b", 2, Granted), 0)), Rules{}, Linearizability},
 		{"forgotten before a claim without an answer either, and to be remembered forever", marked1(Never, unended, acquire(6*s, Never, "b", 0, Unknown), acquire(7*s, 8*s, "c", 2, Held), seen(acquire(30*s, 31*s, "c", 3, Granted), 0)), Rules{}, Linearizability},
+		{"forgotten before a claim without an answer either, before it may be", untoldOf(time.Hour, 0), Rules{}, Linearizability},
+		{"forgotten before a claim without an answer either, just before it may be", untoldOf(7*s+1, 0), Rules{}, Linearizability},
+		{"forgotten before a claim without an answer either, as soon as it may be", untoldOf(7*s, 0), Rules{}, ""},
+		{"remembered by a claim without an answer either, which came before it may be forgotten", untoldOf(time.Hour, 1), Rules{}, ""},
+		{"forgotten long after a claim without an answer either", marked1(time.Hour, unended, acquire(6*s, Never, "b", 0, Unknown), seen(acquire(2*time.Hour, 2*time.Hour+s, "c", 3, Granted), 0)), Rules{}, ""},
+		{"forgotten as it was seen, and remembered by who had asked before", marked1(s, swept(6*s), looked(5*s, 7*s, 0), looked(5*s, 6*s-1, 1)), Rules{}, ""},
+		{"forgotten as it was seen, and as was seen by who had asked at the same time", marked1(s, swept(6*s), looked(5*s, 7*s, 0), looked(5*s, 6*s, 0)), Rules{}, ""},
+		{"forgotten as it was seen, and as was seen by who had the answer before", marked1(s, swept(6*s), looked(5*s, 7*s, 0), looked(5*s, 6*s-1, 0)), Rules{}, Linearizability},
 		{"forgotten when it lingers no more", after(marked(lingers(release(s, 2*s, "a", 1, Okay), 3*s), 1), swept(4*s), acquire(6*s, 7*s, "b", 2, Granted)), Rules{}, ""},
 		{"forgotten while it lingers", after(marked(lingers(release(s, 2*s, "a", 1, Okay), 3*s), 1), swept(4*s-1), acquire(6*s, 7*s, "b", 2, Granted)), Rules{}, Linearizability},
 		{"forgotten although it was not released", after(marked(extend(s, 2*s, "a", 1, Okay), 1), swept(15*s), acquire(20*s, 21*s, "b", 2, Granted)), Rules{}, Linearizability},
