@@ -38,14 +38,31 @@ type facts struct {
 	History
 	watchable bool // it tells when operations took effect
 	byToken   map[leaseKey]*lease
-	byName    map[string][]*lease // in the order of their beginnings
+	byName    map[string][]*lease      // in the order of their beginnings
+	marked    map[string]time.Duration // when a name had its first mark
 }
 
 func factsOf(h History) *facts {
 	f := &facts{History: h.byBegin()}
 	f.watchable = f.watched()
 	f.byToken, f.byName = f.leases()
+	f.marked = f.marks()
 	return f
+}
+
+// marks returns when each name had its first mark, where the store could be watched.
+func (h History) marks() map[string]time.Duration {
+	first := map[string]time.Duration{}
+	for i := range h {
+		e := &h[i]
+		if (e.Kind != Release && e.Kind != Extend) || e.Did != Okay || e.Mark <= 0 {
+			continue
+		}
+		if before, some := first[e.Name]; !some || e.Took < before {
+			first[e.Name] = e.Took
+		}
+	}
+	return first
 }
 
 // leases makes the true leases of a history from what took effect, by name in the order of their beginnings.
@@ -182,6 +199,10 @@ func (f *facts) told(clockless bool) []Violation {
 		case Held:
 			if !refusable(e, f.byName[e.Name], clockless) {
 				bad(e, "told that it is held, while nobody else had it")
+			}
+		case Done:
+			if marked, some := f.marked[e.Name]; !some || marked > e.Until {
+				bad(e, "told that it is done, while nobody had recorded that")
 			}
 		case Okay:
 			if l == nil || l.released > e.Until {

@@ -22,6 +22,9 @@ func TestTruth(t *testing.T) {
 	}
 	after := func(more ...Event) History { return append(History{granted}, more...) }
 	given := func(more ...Event) History { return append(History{granted, released}, more...) }
+	done := func(by Event, until time.Duration) History { // and told so to b
+		return History{granted, by, with(refused("b", 3*s, until), func(e *Event) { e.Result = Done })}
+	}
 	limited := func(limit int) Event { // a belief in something that has another name than its lease
 		return with(belief(2*s, 3*s, "a", 1), func(e *Event) { e.Name, e.Limit = "semaphore", limit })
 	}
@@ -85,6 +88,15 @@ func TestTruth(t *testing.T) {
 		{"refused by the claim of the call, after another's lease", History{did(acquire(0, 2*s, "b", 1, Granted), Granted), did(release(2*s, 2*s, "b", 1, Okay), Okay),
 			did(acquire(3*s, 5*s, "a", 2, Granted), Granted), refused("a", 3*s, 6*s)}, Rules{}, ToldTruth},
 
+		{"told that it is done, as soon as it was", done(did(marked(release(4*s, 6*s, "a", 1, Okay), 1), Okay), 5*s), Rules{}, ""},
+		{"told that it is done, before it was", done(did(marked(release(4*s, 6*s, "a", 1, Okay), 1), Okay), 5*s-1), Rules{}, ToldTruth},
+		{"told that it is done, and it was extended", done(did(marked(extend(4*s, 6*s, "a", 1, Okay), 1), Okay), 5*s), Rules{}, ""},
+		{"told that it is done, and it was given back", done(released, 9*s), Rules{}, ToldTruth},
+		{"told that it is done, and its holder was refused", done(did(marked(release(4*s, 6*s, "b", 1, Lost), 1), Lost), 9*s), Rules{}, ToldTruth},
+		{"told that it is done, as nobody but those who watched it knows", done(untold(did(marked(release(4*s, 6*s, "a", 1, Okay), 1), Okay)), 9*s), Rules{}, ""},
+		{"told that it is done, of the second mark", append(done(did(marked(extend(2*s, 4*s, "a", 1, Okay), 1), Okay), 4*s), did(marked(release(6*s, 8*s, "a", 1, Okay), 2), Okay)), Rules{}, ""},
+		{"told that it is done, as another was", append(done(with(did(marked(release(4*s, 6*s, "a", 1, Okay), 1), Okay), func(e *Event) { e.Name = "other" }), 9*s),
+			with(granted, func(e *Event) { e.Name = "other" })), Rules{}, ToldTruth},
 		{"told that it is released, as it was", given(give(4*s, 5*s, Okay)), Rules{}, ""},
 		{"told that it is released, before it was", given(give(4*s, 5*s-1, Okay)), Rules{}, ToldTruth},
 		{"told that it is released, which was never granted", after(with(give(4*s, 5*s, Okay), func(e *Event) { e.Token = 9 })), Rules{}, ToldTruth},

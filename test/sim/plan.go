@@ -163,6 +163,8 @@ const (
 	FarClocks Control = "wall clocks that differ by more than is said"
 	Unfenced  Control = "a resource that lets any token in"
 	Stateless Control = "a store that leaves some states as they were"
+	Silent    Control = "a client that tells nothing of a lock that is held"
+	Untrue    Control = "a client that tells of an element that another has as of one that is processed"
 )
 
 // Draw makes the plan of a seed.

@@ -211,6 +211,8 @@ func TestPositiveControls(t *testing.T) {
 			FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
 			Unfenced:  {proof.FencedResource},
 			Stateless: {proof.Linearizability},
+			Silent:    {"client"},
+			Untrue:    {proof.ToldTruth},
 			FarClocks: {proof.JobsChecker},
 			Unmarked:  {proof.JobsChecker},
 		})
@@ -221,6 +223,8 @@ func TestPositiveControls(t *testing.T) {
 			FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
 			Unfenced:  {proof.FencedResource},
 			Stateless: {proof.Linearizability},
+			Silent:    {"client"},
+			Untrue:    {proof.ToldTruth},
 			FarClocks: {proof.JobsChecker},
 		})
 	})

@@ -99,15 +99,25 @@ func (t *thread) took(begin time.Duration, lease *soloist.Lease, record string) 
 		Token: lease.Token(), State: proof.StateOf(lease.State()), Result: proof.Granted})
 }
 
-// refused records that the client's user was told why there is no lease.
+// refused records that the client's user was told why there is no lease. One who had none, and was told of no error, takes it that the work was done.
 func (t *thread) refused(begin time.Duration, record string, err error) {
-	if t.lost() || t.several() {
+	if t.lost() {
 		return
 	}
-	var held *soloist.HeldError
-	if errors.As(err, &held) && errors.Is(err, soloist.ErrHeld) {
-		t.world.add(proof.Event{Kind: proof.Take, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Result: proof.Held})
+	_, held := errors.AsType[*soloist.HeldError](err)
+	e := proof.Event{Kind: proof.Take, At: begin, Until: t.world.now(), Replica: t.name(), Name: record}
+	switch {
+	case err == nil:
+		t.world.violated("client", record, "%s was told from %v to %v of no error, and had no lease", t.name(), begin, e.Until)
+		return
+	case errors.Is(err, soloist.ErrDone):
+		e.Result = proof.Done
+	case held && errors.Is(err, soloist.ErrHeld) && !t.several():
+		e.Result = proof.Held
+	default:
+		return
 	}
+	t.world.add(e)
 }
 
 // gave records what a release has answered.
@@ -205,7 +215,7 @@ func (t *thread) do(ctx context.Context, client *soloist.Client, name string, be
 	var lease *soloist.Lease
 	var ended time.Duration
 	ran := 0
-	err := client.Do(user, name, func(ctx context.Context, l *soloist.Lease) error {
+	err := t.heard(client.Do(user, name, func(ctx context.Context, l *soloist.Lease) error {
 		ran++
 		lease = l
 		t.took(begin, l, record)
@@ -221,7 +231,7 @@ func (t *thread) do(ctx context.Context, client *soloist.Client, name string, be
 			return errOfTheUser
 		}
 		return nil
-	})
+	}), nil)
 	switch {
 	case lease == nil:
 		t.refused(begin, record, err)
@@ -232,6 +242,15 @@ func (t *thread) do(ctx context.Context, client *soloist.Client, name string, be
 		err = nil
 	}
 	_ = t.given(ended, record, lease, err)
+}
+
+// heard is what the user hears of a refusal. The controls make it another.
+func (t *thread) heard(err, instead error) error {
+	held := errors.Is(err, soloist.ErrHeld)
+	if c := t.world.plan.Control; held && (c == Silent && instead == nil || c == Untrue && instead != nil) {
+		return instead
+	}
+	return err
 }
 
 // hold acts under a lease for a while, and writes to what the lock guards.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -78,7 +79,7 @@ func (t *thread) process(ctx context.Context, e *soloist.Elements, id string, fa
 	}
 	w, record := t.world, recordOfElement(id)
 	began, at := w.now(), -1
-	err := e.Process(ctx, id, func(ctx context.Context, el *soloist.Element) error {
+	err := t.heard(e.Process(ctx, id, func(ctx context.Context, el *soloist.Element) error {
 		if t.lost() {
 			return context.Canceled
 		}
@@ -110,7 +111,7 @@ func (t *thread) process(ctx context.Context, e *soloist.Elements, id string, fa
 			return errOfTheUser
 		}
 		return nil
-	})
+	}), &soloist.DoneError{})
 	if at >= 0 && err == nil {
 		t.finish(at, proof.Okay, true)
 	}
@@ -148,7 +149,7 @@ func (t *thread) claim(ctx context.Context, e *soloist.Elements, id string) {
 	w, record := t.world, recordOfElement(id)
 	began := w.now()
 	el, err := e.Claim(ctx, id)
-	if err != nil {
+	if err = t.heard(err, &soloist.DoneError{}); err != nil {
 		t.refused(began, record, err)
 		return
 	}
@@ -204,10 +205,13 @@ func (t *thread) claimAll(ctx context.Context, e *soloist.Elements) {
 		if c.ID != ids[i] {
 			w.violated("client", elementsName, "the answer for %s is about %s", ids[i], c.ID)
 		}
-		if c.Err != nil {
+		record := recordOfElement(c.ID)
+		if c.Err = t.heard(c.Err, &soloist.DoneError{}); c.Err != nil {
+			if again := slices.Index(ids, c.ID) < i; !again || !errors.Is(c.Err, soloist.ErrHeld) { // else by the call itself
+				t.refused(began, record, c.Err)
+			}
 			continue
 		}
-		record := recordOfElement(c.ID)
 		t.took(began, c.Element.Lease, record)
 		mine = append(mine, c.Element)
 		at = append(at, t.begin(record, c.Element.Lease, c.Element.Attempt()))
