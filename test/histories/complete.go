@@ -61,12 +61,22 @@ func (c *completer) transaction(ctx context.Context, done store.Completion) {
 	err := c.complete(ctx, done, time.Duration(rand.IntN(10))*time.Millisecond, commit)
 	e.Until = c.s.rec.now()
 	switch e.Result = proof.ResultOf(err); {
-	case !commit && err == nil, errors.Is(err, store.ErrDone):
+	case !commit && err == nil:
 		e.Result = proof.Failed
+	case errors.Is(err, store.ErrDone):
+		e = refusedAsDone(e, err)
 	case err == nil:
 		c.s.rec.fault("completed") // which the tally counts
 	case e.Result == proof.Unknown:
 		e.Until = proof.Never
 	}
 	c.s.rec.add(e)
+}
+
+// refusedAsDone is the event of a completion that was refused because the work was completed before: as a claim of somebody else, it tells the mark and the state.
+func refusedAsDone(completion proof.Event, err error) proof.Event {
+	e := proof.Claimed(store.Claim{Name: completion.Name, Holder: "-", Mark: completion.Mark})
+	e.Replica, e.At, e.Until = completion.Replica, completion.At, completion.Until
+	e.Answer(store.Outcome{Err: err})
+	return e
 }

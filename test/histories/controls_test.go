@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
@@ -21,6 +22,28 @@ type wrong struct {
 	extended func(*store.Extension)            // changes what is extended
 	swept    func(forgotten int)               // is told of a sweep
 	refused  func(*store.Outcome, store.Claim) // changes what a refused claim is told
+	complete func(store.Completion) error      // is asked before a completion, and refuses it
+}
+
+// completes is what transactions of a user do. The memory store has none; but nobody else changes the record of a lease that is live.
+func (s *wrong) completes(ctx context.Context, c store.Completion, _ time.Duration, commit bool) error {
+	outs, err := s.Store.Acquire(ctx, []store.Claim{{Name: c.Name, Holder: "-", TTL: store.MinTTL, Mark: -1}})
+	if err != nil {
+		return err
+	}
+	if done, some := errors.AsType[*store.DoneError](outs[0].Err); some && done.Record.Mark >= c.Mark {
+		return done
+	}
+	if s.complete != nil {
+		if err := s.complete(c); err != nil {
+			return err
+		}
+	}
+	if !commit {
+		return nil
+	}
+	errs, err := s.Store.Extend(ctx, []store.Extension{{Name: c.Name, Holder: c.Holder, Token: c.Token, TTL: store.MinTTL, Mark: c.Mark, State: c.State}})
+	return errors.Join(err, errs[0])
 }
 
 func (s *wrong) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
@@ -127,10 +150,17 @@ func TestWrongStoresAreFound(t *testing.T) {
 			s.granted = func(out *store.Outcome, _ store.Claim) { out.Grant.Mark = 0 }
 			return s
 		}},
+		{"a completion is told as done before, which it was not", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.complete = func(c store.Completion) error {
+				return &store.DoneError{Record: store.Record{Name: c.Name, Mark: c.Mark}}
+			}
+			return s
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := test.wrong()
-			r := &run{rig: &rig{stores: []store.Store{s, s, s}}, drift: 0.02, tally: tally{}}
+			r := &run{rig: &rig{stores: []store.Store{s, s, s}, complete: s.completes}, drift: 0.02, tally: tally{}}
 			for len(r.verdict.Violations) == 0 {
 				if err := r.round(t.Context(), perRound); err != nil {
 					t.Fatalf("not found in %d rounds: %v", r.rounds, err)
@@ -146,6 +176,6 @@ func TestWrongStoresAreFound(t *testing.T) {
 
 // The memory store keeps all laws.
 func TestMemory(t *testing.T) {
-	s := memstore.New()
-	try(t, &rig{stores: []store.Store{s, s, s}, sure: true})
+	s := &wrong{Store: memstore.New()} // in nothing
+	try(t, &rig{stores: []store.Store{s, s, s}, complete: s.completes, sure: true})
 }
