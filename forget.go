@@ -46,11 +46,13 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	if err != nil {
 		return err
 	}
+	// No later grant reports that a replica died in a run: the record must.
+	asItWas := store.Release{State: claimedInVain(store.Claim{}, l.granted, c.instant(l.since)), Retain: Forever}
 	if err := c.unused(ctx, job); err != nil { // no replica can run it from here on
-		return errors.Join(err, l.release(store.Release{Retain: Forever}))
+		return errors.Join(err, l.release(asItWas))
 	}
 	if err := c.changeOf(ctx, job, func(ctl *control, _ store.Record) { *ctl = control{} }); err != nil {
-		return errors.Join(err, l.release(store.Release{Retain: Forever}))
+		return errors.Join(err, l.release(asItWas))
 	}
 	return released(l.release(store.Release{State: []byte{}}))
 }

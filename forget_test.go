@@ -289,6 +289,69 @@ func TestForgetThatFails(t *testing.T) {
 	}
 }
 
+// A job that could not be forgotten is as it was: a replica that has it takes over the run of one that died, although Forget alone was told of that by the store.
+func TestForgetInVainKeepsThatAReplicaDied(t *testing.T) {
+	for what, test := range map[string]struct {
+		live bool // another replica has the job
+		want error
+	}{
+		"a live replica has it":          {live: true, want: soloist.ErrInUse},
+		"its commands cannot be changed": {want: errNotNow},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				as := soloisttest.NewStore()
+				bs, cs := as.Share(), &forgetting{Store: as.Share(), acquires: func(name string) bool { return strings.HasPrefix(name, "control/") }}
+				a := soloisttest.NewReplica(t, as, soloist.Config{Replica: "a"})
+				b := soloisttest.NewReplica(t, bs, soloist.Config{Replica: "b"})
+				admin := soloisttest.NewReplica(t, cs, soloist.Config{Replica: "c"}).Admin()
+				var r recorder
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: r.do}
+				begun := make(chan struct{})
+				dies := job
+				dies.Do = func(ctx context.Context, _ soloist.Run) error {
+					close(begun)
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				start(t, a, dies)
+				<-begun
+				time.Sleep(2 * time.Minute)
+				if test.live {
+					start(t, b, job)
+				}
+				time.Sleep(5 * time.Minute)
+				as.Stall()
+				time.Sleep(20 * time.Second)
+				bs.Break(errNotNow)
+				time.Sleep(12 * time.Second) // the lease of the run is over, and b is still taken for alive
+				if !test.live {
+					time.Sleep(time.Minute) // nor does a count as alive any more
+				}
+				if err := admin.Forget(background, job.Name); !errors.Is(err, test.want) {
+					t.Fatalf("forgotten: %v, want %v", err, test.want)
+				}
+				bs.Heal()
+				if !test.live {
+					start(t, b, job)
+				}
+				time.Sleep(time.Hour)
+				if runs := r.all(); len(runs) != 2 || runs[0].Attempt != 2 || runs[1].Attempt != 1 {
+					t.Errorf("%+v, want the second attempt at the run of the dead replica, and the next run", runs)
+				}
+				info, err := admin.Job(background, job.Name)
+				must(t, err)
+				var outcomes []string
+				for _, run := range info.Runs {
+					outcomes = append(outcomes, run.Outcome)
+				}
+				check(t, "history", outcomes, []string{soloist.OutcomeAbandoned, soloist.OutcomeOK, soloist.OutcomeOK})
+				as.Heal()
+			})
+		})
+	}
+}
+
 // A replica that was cut off while a job was forgotten, and registered anew by another, goes by the new record: it runs nothing that was due before, and reports
 // nothing as missed, whatever it had seen of the job, and also if the store has deleted the old record.
 func TestJobIsForgottenWhileAReplicaIsCutOff(t *testing.T) {
