@@ -196,18 +196,18 @@ func (j *plannedJob) due(when asOf) time.Time {
 	if !delayed {
 		return j.job.pick(j.done(), when.due, when.missed)
 	}
-	if due := j.delayEnd(d); !due.After(when.due) {
+	if due := j.delayEnd(d); !j.job.start(due).After(when.due) {
 		return due
 	}
 	return time.Time{}
 }
 
-// delayEnd is when a job with a fixed delay is due: after its jitter, and without the delay if it has never run.
+// delayEnd is the scheduled time of a job with a fixed delay: without the delay if it has never run.
 func (j *plannedJob) delayEnd(d delay) time.Time {
 	if j.ended.IsZero() {
-		return j.job.start(j.since)
+		return j.since
 	}
-	return j.job.start(d.Next(j.ended))
+	return d.Next(j.ended)
 }
 
 // claimedInTime returns the scheduled time that is not missed, however late it is, because this replica claimed it within Grace and the name was
@@ -323,8 +323,8 @@ func (j *plannedJob) next(now time.Time) (wake time.Time, due bool) {
 		return now, true
 	}
 	if d, ok := j.delayed(); ok {
-		if due := j.delayEnd(d); due.After(now) {
-			return due, false
+		if start := j.job.start(j.delayEnd(d)); start.After(now) {
+			return start, false
 		}
 		return now.Add(time.Minute), false // paused; resuming wakes it
 	}

@@ -1537,7 +1537,15 @@ func TestJitterOfADelay(t *testing.T) {
 		}
 		starts[wake] = true
 		check(t, "requests before that", fmt.Sprint(len(p.request(p.due(after(wake-second)), after(wake-second)))), "0")
-		check(t, "requests then", fmt.Sprint(len(p.request(p.due(after(wake)), after(wake)))), "1")
+		requests := p.request(p.due(after(wake)), after(wake))
+		check(t, "requests then", fmt.Sprint(len(requests)), "1")
+
+		// The scheduled time is that without the jitter.
+		check(t, "shown before that", fmt.Sprint(j.upcoming(after(minute)).Sub(epoch)), "2m0s")
+		check(t, "start", fmt.Sprint(wake), fmt.Sprint(j.job.start(after(2*minute)).Sub(epoch)))
+		g := store.Grant{Token: 2, Mark: ms(minute), State: (&jobState{Since: ms(0), Ended: ms(minute)}).json()}
+		s := p.answer(requests[0], answer{trip: trip{after(wake), after(wake)}, out: store.Outcome{Grant: g}})
+		check(t, "run", s.run.text(), "2m0s attempt 1")
 	}
 	if len(starts) != 4 {
 		t.Errorf("%d instants for four jobs", len(starts))
