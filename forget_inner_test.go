@@ -217,9 +217,9 @@ func TestForgottenJobIsBackOnAClockThatIsAhead(t *testing.T) {
 		}
 		jobs := r.plan.joining()
 		jobs[0].since = time.Now().Add(time.Hour)
-		missing, err := r.read(t.Context(), jobs, []string{jobs[0].name})
+		missing, _, err := r.read(t.Context(), jobs, []string{jobs[0].name})
 		if err == nil {
-			err = r.create(t.Context(), missing)
+			_, err = r.create(t.Context(), missing)
 		}
 		if err != nil || len(missing) != 1 {
 			t.Fatal(missing, err)

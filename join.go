@@ -2,14 +2,17 @@ package soloist
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 
 // join reads the records of the jobs that have been added and creates those that are missing. So all replicas count
-// missed runs from the same time, and lists show a job before it has run. From then on the jobs can be due.
+// missed runs from the same time, and lists show a job before it has run. From then on the jobs can be due. If the record of one
+// cannot be read or made while others can, that job stays to be tried again at joinAt.
 func (r *Runner) join(ctx context.Context) error {
 	r.mu.Lock()
 	jobs := r.plan.joining()
@@ -18,18 +21,28 @@ func (r *Runner) join(ctx context.Context) error {
 		names[i] = j.name
 	}
 	r.mu.Unlock()
-	missing, err := r.read(ctx, jobs, names)
+	missing, failed, err := r.read(ctx, jobs, names)
 	if err != nil {
 		return err
 	}
 	for batch := range slices.Chunk(missing, batchLimit) {
-		if err := r.create(ctx, batch); err != nil {
+		some, err := r.create(ctx, batch)
+		if err != nil {
 			return err
 		}
+		failed = append(failed, some...)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.plan.joined(jobs, time.Now())
+	now := time.Now()
+	again := map[*plannedJob]bool{}
+	for _, j := range failed {
+		again[j] = true
+	}
+	r.plan.joined(slices.DeleteFunc(jobs, func(j *plannedJob) bool { return again[j] }), now)
+	if len(failed) > 0 {
+		r.joinAt = r.plan.soon(now)
+	}
 	r.settle()
 	return nil
 }
@@ -60,17 +73,20 @@ func (r *Runner) show() {
 	r.presence.set(jobs)
 }
 
-// read reads the records of jobs and returns the jobs that have none.
-func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (missing []*jobRecord, err error) {
+// read reads the records of jobs and returns the jobs that have none, and those whose records could not be read and may be soon.
+func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (missing []*jobRecord, failed []*plannedJob, err error) {
 	asked := time.Now()
-	records, errs, err := r.client.peekEach(ctx, names)
+	records, errs, err := r.client.peekEach(ctx, append(names, r.client.names.prefix+nameControls)) // if that can be read, the store is not away
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	read := trip{asked, time.Now()}
 	for i, j := range jobs {
-		if errs[i] != nil { // the claims of this job will get the same error; the other jobs run
+		if errs[i] != nil {
 			r.client.log.Warn("the record of a job cannot be read", "err", errs[i])
+			if !permanent(errs[i]) {
+				failed = append(failed, j)
+			}
 			continue
 		}
 		r.mu.Lock()
@@ -82,7 +98,24 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 		r.mu.Unlock()
 		r.reportAhead(spec, ahead, read.answered)
 	}
-	return missing, nil
+	if len(failed) > 0 { // a look at one each time, whichever it is: those that can be read again are not to wait for many lists
+		if i := rand.N(len(failed)); r.unreadable(ctx, failed[i].name) {
+			failed = slices.Delete(failed, i, i+1) // its claims get the same error until somebody mends the record; the other jobs run
+		}
+	}
+	return missing, failed, nil
+}
+
+// unreadable reports whether the record of a name stays as unreadable as it was: only a list tells that from a store that is short of something.
+func (r *Runner) unreadable(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.client.cfg.RequestTimeout)
+	defer cancel()
+	for record, err := range r.client.list(ctx, name) {
+		if err != nil || record.Name == name {
+			return OnlyUnreadable(err)
+		}
+	}
+	return false
 }
 
 // A jobRecord is the first record of a job, before it is written.
@@ -102,25 +135,35 @@ func (j *plannedJob) firstRecord() *jobRecord {
 	return rec
 }
 
-// create writes records. It skips a name that another replica has just created, or is running.
-func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
+// create writes records. It skips a name that another replica has just created, or is running. It returns the jobs whose names it could not claim and may soon.
+func (r *Runner) create(ctx context.Context, missing []*jobRecord) (failed []*plannedJob, err error) {
 	c := r.client
 	claims := make([]store.Claim, len(missing))
 	for i, rec := range missing {
 		claims[i] = store.Claim{Name: rec.name, Holder: c.newHolder(), TTL: rec.ttl, Mark: rec.state.Forgot + 1}
 	}
-	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
+	before := c.clock.earliest()
+	outs, _, err := c.claimBatch(ctx, claims, before)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var late []store.Claim // which a request that had no reply may yet be granted
+	defer func() { c.releaseOrphans(late, before) }()
 	var releases, anew []store.Release
 	for i, out := range outs {
+		claim, rec := claims[i], missing[i]
 		if out.Err != nil {
+			if !refused(out.Err) && !permanent(out.Err) && !errors.Is(out.Err, store.ErrTokens) {
+				c.log.Warn("the record of a job cannot be made", "err", out.Err)
+				failed = append(failed, rec.job)
+			}
 			continue
 		}
-		claim, rec := claims[i], missing[i]
+		claim.Mark = 0 // it was claimed for nothing that is due
+		if out.again {
+			late = append(late, claim)
+		}
 		if len(out.Grant.State) > 0 {
-			claim.Mark = 0 // it was claimed for nothing that is due
 			_ = c.releaseGrant(claim, out.Grant, time.Time{})
 			continue
 		}
@@ -142,8 +185,8 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 		}
 	}
 	if len(releases) == 0 {
-		return nil
+		return failed, nil
 	}
 	_, err = c.releases.ask(ctx, releases) // those that fail expire, and the first run writes their records
-	return err
+	return failed, err
 }

@@ -152,11 +152,11 @@ func (r *Runner) look(ctx context.Context) (due []*plannedJob, wait time.Duratio
 	now := time.Now() // under the mutex: the planner takes an earlier time than it has been told for a clock that was set back
 	if len(r.plan.fresh) > 0 && !now.Before(r.joinAt) {
 		r.mu.Unlock()
+		r.joinAt = time.Time{}
 		err := r.join(ctx)
 		r.complain(err)
 		r.mu.Lock()
-		now, r.joinAt = time.Now(), time.Time{}
-		if err != nil {
+		if now = time.Now(); err != nil {
 			r.joinAt = r.plan.soon(now)
 		}
 	}

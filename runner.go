@@ -180,7 +180,8 @@ func (r *Runner) Entries() []Entry {
 }
 
 // Ready returns a channel that is closed when Run is running and all jobs that were added before the call are
-// registered in the store, so that Admin can trigger them. It is not closed while the store cannot be reached.
+// registered in the store, so that Admin can trigger them. It is not closed while the store cannot be reached, or fails what
+// it is asked of one of them. It does not wait for a job whose record cannot be read until somebody mends it.
 func (r *Runner) Ready() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
