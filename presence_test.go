@@ -113,7 +113,7 @@ func TestManyRecordsAreOverwritten(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprintf("lock/%05d", i)
 		}
-		if err := errors.Join(c.overwrite(t.Context(), names, c.newHolder, func(i int) store.Release {
+		if err := errors.Join(c.overwrite(t.Context(), names, time.Time{}, c.newHolder, func(i int) store.Release {
 			return store.Release{State: []byte(names[i]), Retain: Forever}
 		})...); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -203,7 +204,7 @@ func (p *presence) write(ctx context.Context) error {
 	state.Digest = digestOf(states)
 	state.Clock = p.claimed.UnixMilli()
 	p.state, p.shown = state, max(len(states), p.shown)
-	if err := errors.Join(c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(i int) store.Release {
+	if err := errors.Join(c.overwrite(ctx, c.pageNames(p.id, p.shown), time.Time{}, p.sameHolder, func(i int) store.Release {
 		if i < len(states) {
 			return store.Release{State: states[i], Retain: Forever}
 		}
@@ -263,7 +264,7 @@ func (p *presence) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
 	defer cancel()
 	rel := store.Release{State: []byte{}}
-	pages := errors.Join(c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) store.Release { return store.Release{State: []byte{}} })...)
+	pages := errors.Join(c.overwrite(ctx, c.pageNames(p.id, p.shown), time.Time{}, p.sameHolder, func(int) store.Release { return store.Release{State: []byte{}} })...)
 	if pages != nil {
 		p.state.Jobs = max(p.state.Jobs, (p.shown-1)*carriedPerPage+1) // for so many pages
 		rel.State, _ = json.Marshal(p.state)                           // of strings and numbers; it cannot fail
@@ -300,10 +301,13 @@ func (c *core) allPages(ctx context.Context, id string) (names []string, err err
 
 func (p *presence) sameHolder() string { return p.holder }
 
+var errTooLate = errors.New("granted too late to be written over")
+
 // overwrite acquires records and releases them with the result of with. It skips records that another holder has. holder
 // returns the holder of each claim. Each release raises the mark: if an earlier claim of the same holder is given back
-// meanwhile, and that ends the lease, the record has a lower mark, and the release is lost. It would count as a repetition. It returns the error of each.
-func (c *core) overwrite(ctx context.Context, names []string, holder func() string, with func(int) store.Release) []error {
+// meanwhile, and that ends the lease, the record has a lower mark, and the release is lost. It would count as a repetition. A record that is granted
+// after an instant of the client's clock, unless that is zero, is given back as it is. It returns the error of each.
+func (c *core) overwrite(ctx context.Context, names []string, until time.Time, holder func() string, with func(int) store.Release) []error {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
 		claims[i] = store.Claim{Name: name, Holder: holder(), TTL: controlTTL}
@@ -321,13 +325,18 @@ func (c *core) overwrite(ctx context.Context, names []string, holder func() stri
 			if errs = append(errs, out.Err); out.Err != nil {
 				continue
 			}
+			if !until.IsZero() && c.clock.latest().After(until) {
+				errs[start+i] = errTooLate
+				releases, at = append(releases, c.releaseOfGrant(some[i], out.Grant, time.Time{})), append(at, start+i)
+				continue
+			}
 			rel := with(start + i)
 			rel.Name, rel.Holder, rel.Token, rel.Mark = some[i].Name, some[i].Holder, out.Grant.Token, out.Grant.Mark+1
 			releases, at = append(releases, rel), append(at, start+i)
 		}
 		if len(releases) > 0 {
 			for i, err := range c.releaseBatch(releases) {
-				errs[at[i]] = err
+				errs[at[i]] = cmp.Or(errs[at[i]], err)
 			}
 		}
 	}
@@ -491,10 +500,7 @@ func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
 		list(i, c.pageNames(dead[i].id, pageCount(dead[i].Jobs)), store.Release{State: b, Retain: keepDead})
 	}
 	// A replica that has come back gets its record when the lease ends, and writes its pages, which must not be overwritten. What is left is found again.
-	if took := c.clock.latest().Sub(begin); len(releases) > 0 && took > controlTTL/2 {
-		return errors.Join(append(errs, fmt.Errorf("listing what they left took %v", took))...)
-	}
-	for i, err := range c.overwrite(ctx, pages, c.newHolder, func(int) store.Release { return store.Release{State: []byte{}} }) {
+	for i, err := range c.overwrite(ctx, pages, begin.Add(controlTTL/2), c.newHolder, func(int) store.Release { return store.Release{State: []byte{}} }) {
 		if err != nil { // as if they could not be listed
 			errs = append(errs, err)
 			releases = slices.DeleteFunc(releases, func(r store.Release) bool { return r.Name == claims[of[i]].Name })

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -498,6 +499,62 @@ func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A replica that is back before the one that buries it hears that it was granted the records of its jobs is listed with them: nobody answers that one's claims for so long.
+func TestReplicaThatIsBackDuringABurialKeepsItsJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := soloisttest.NewStore()
+		ofOne := network.Share()
+		runs(t, soloisttest.NewReplica(t, ofOne, soloist.Config{Replica: "one"}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		admin := soloisttest.NewReplica(t, network, soloist.Config{}).Admin()
+		records, err := collect(network.List(background, "replica-jobs/"))
+		must(t, err)
+		page := records[0].Name
+		var mu sync.Mutex
+		var first time.Time
+		granted := 0
+		other := &unanswered{Store: network.Share(), is: func(claim store.Claim) bool {
+			if claim.Name != page || claim.Mark != 0 {
+				return false
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if first.IsZero() {
+				first = time.Now()
+				ofOne.Heal()
+			}
+			if time.Since(first) < 13*time.Second {
+				return true
+			}
+			granted++
+			return false
+		}}
+		ofOne.Break(errors.New("cut off"))
+		time.Sleep(40 * time.Second)
+		runs(t, soloisttest.NewReplica(t, other, soloist.Config{Replica: "other", RequestTimeout: 10 * time.Second}), soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		check(t, "its claim is granted when that is late", granted > 0, true)
+		if info, err := admin.Job(background, "tick"); err != nil || len(info.Replicas) != 1 || info.Replicas[0].Replica != "one" {
+			t.Errorf("its job is with %+v, %v", info.Replicas, err)
+		}
+		must(t, admin.Trigger(background, "tick"))
+	})
+}
+
+// An unanswered store does not carry out claims of which is says so, and does not reply to them.
+type unanswered struct {
+	*soloisttest.Store
+	is func(store.Claim) bool
+}
+
+func (s *unanswered) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if slices.ContainsFunc(claims, s.is) {
+		return nil, errNoReply
+	}
+	return s.Store.Acquire(ctx, claims)
 }
 
 // What a replica leaves that dies before it is listed is removed: its record, which says nothing yet, and those that list its jobs.
