@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -173,6 +174,27 @@ func TestWrongStoresAreFound(t *testing.T) {
 		})
 	}
 }
+
+// A sweep of which nobody knows whether it will be carried out has not ended.
+func TestSweepWithoutAnAnswer(t *testing.T) {
+	for _, want := range []error{nil, errors.New("no reply")} {
+		rec := newRecorder()
+		s := &recorded{Store: sweptLate{memstore.New(), want}, rec: rec}
+		if _, err := s.Sweep(t.Context(), 1); err != want {
+			t.Fatal(err)
+		}
+		if ended := rec.history()[0].Until != proof.Never; ended != (want == nil) {
+			t.Errorf("answered %v: ended %v", want, ended)
+		}
+	}
+}
+
+type sweptLate struct {
+	store.Store
+	answer error
+}
+
+func (s sweptLate) Sweep(context.Context, int) (int, error) { return 0, s.answer }
 
 // The memory store keeps all laws.
 func TestMemory(t *testing.T) {

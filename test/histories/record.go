@@ -176,7 +176,7 @@ func (s *recorded) Watch(ctx context.Context, names []string) (<-chan struct{}, 
 	return w.Watch(ctx, names)
 }
 
-// Sweep is as in store.Sweeper.
+// Sweep is as in store.Sweeper. One that failed may still be carried out later.
 func (s *recorded) Sweep(ctx context.Context, limit int) (int, error) {
 	sweeper, ok := store.As[store.Sweeper](s.Store)
 	if !ok {
@@ -184,6 +184,10 @@ func (s *recorded) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 	at := s.rec.now()
 	n, err := sweeper.Sweep(ctx, limit)
-	s.rec.add(proof.Event{Kind: proof.Swept, At: at, Until: s.rec.now(), Mark: int64(n)})
+	until := s.rec.now()
+	if err != nil {
+		until = proof.Never
+	}
+	s.rec.add(proof.Event{Kind: proof.Swept, At: at, Until: until, Mark: int64(n)})
 	return n, err
 }
