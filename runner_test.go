@@ -31,7 +31,11 @@ func runs(t *testing.T, c *soloist.Client, jobs ...soloist.Job) *soloist.Runner 
 			t.Errorf("Run: %v", err)
 		}
 	})
-	<-r.Ready()
+	select {
+	case <-r.Ready():
+	case <-time.After(time.Hour): // of a bubble
+		t.Fatal("not ready after an hour")
+	}
 	return r
 }
 
