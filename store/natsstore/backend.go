@@ -55,7 +55,7 @@ func (b *backend) link(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.usable(info, high); err != nil {
+	if err := b.usable(ctx, l, info, high); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
@@ -85,8 +85,9 @@ func (b *backend) silent() bool {
 	return !b.reports
 }
 
-// Read implements casstore.Backend. The leader of the stream reads; in a part of a cluster that is cut off an old leader may do so for some seconds.
-// No lease depends on it, since each write is conditional.
+// Read implements casstore.Backend. The leader of the stream reads; in a part of a cluster that is cut off an old leader may do so for some seconds, and show
+// an earlier record. Nobody is granted a name by that: a new grant is a write, which is conditional, and an old grant that a repeated claim finds was made by the
+// same claim. Its client counts the lease from the first request, so it ends no later than without that.
 func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
 	l, err := b.link(ctx)
 	if err != nil {
@@ -210,9 +211,7 @@ func (b *backend) message(l *link, c casstore.Change, expected string) (*nats.Ms
 	}
 	m.Header.Set(headerExpected, expected)
 	if c.Record == nil {
-		m.Header.Set(headerOperation, "PURGE")
-		m.Header.Set(headerRollup, "sub")
-		m.Header.Set(headerTTL, markerTTL)
+		remove(m)
 		return m, nil
 	}
 	if c.Record.Released {
@@ -225,6 +224,13 @@ func (b *backend) message(l *link, c casstore.Change, expected string) (*nats.Ms
 		err = errors.Join(errNotSent, err)
 	}
 	return m, err
+}
+
+// remove makes a message the one with which a record is deleted.
+func remove(m *nats.Msg) {
+	m.Header.Set(headerOperation, "PURGE")
+	m.Header.Set(headerRollup, "sub")
+	m.Header.Set(headerTTL, markerTTL)
 }
 
 // publish writes one message and returns its sequence.
@@ -324,5 +330,5 @@ func (b *backend) mayWrite(ctx context.Context, l *link) error {
 	return nil
 }
 
-// probe is no record's name: it has a control character.
+// probe is no record's name: it has a control character. Nothing is stored with it but messages that say that there is no record.
 const probe = "\x01rights"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/soloist-dev/soloist/store"
@@ -27,18 +28,28 @@ func (b *backend) info(ctx context.Context, l *link) (*jetstream.StreamInfo, err
 	return &info, nil
 }
 
-// usable returns an error, which is store.ErrUnusable, if a bucket could lose records or grant a token twice. high is the highest sequence that was confirmed
-// or shown before the server was asked.
-func (b *backend) usable(info *jetstream.StreamInfo, high uint64) error {
+// usable returns an error that is store.ErrUnusable if a bucket could lose records or grant a token twice. Any other error means that this was not found out.
+// high is the highest sequence that was confirmed or shown before the server was asked.
+func (b *backend) usable(ctx context.Context, l *link, info *jetstream.StreamInfo, high uint64) error {
 	for _, s := range b.settings() {
 		if found := s.wrong(&info.Config); found != "" {
 			return fmt.Errorf("natsstore: the bucket %q: %s is %s: %s: %w", b.bucket, s.name, found, s.rule(), store.ErrUnusable)
 		}
 	}
 	if info.State.LastSeq < high {
-		return fmt.Errorf("natsstore: %w", b.fallen(high, info.State.LastSeq))
+		if err := b.confirm(ctx, l); err != nil {
+			return wrap(fmt.Sprintf("asking whether the sequence of the bucket %q has fallen from %d to %d", b.bucket, high, info.State.LastSeq), err)
+		}
 	}
 	return b.above(info.Config.FirstSeq)
+}
+
+// confirm has send note a sequence that has fallen. A leader that was cut off tells of an earlier sequence, too, but only a leader of a majority confirms a message.
+func (b *backend) confirm(ctx context.Context, l *link) error {
+	m := nats.NewMsg(l.puts + b.record(keyOf(probe)))
+	remove(m)
+	_, err := b.send(ctx, l, m, nil)
+	return err
 }
 
 // A setting is one of a stream that must be right.

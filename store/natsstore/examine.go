@@ -39,7 +39,10 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 		c.Durable = store.Promise{Answer: store.Unknown, Why: why}
 		c.Fencing = store.Promise{Answer: store.Unknown, Why: "what a failure of power makes the servers forget can be granted again with the same token: " + why}
 	}
-	if err := b.usable(info, high); err != nil {
+	if err := b.usable(ctx, l, info, high); err != nil {
+		if !errors.Is(err, store.ErrUnusable) {
+			return store.Capabilities{}, err
+		}
 		c.Fencing = store.Promise{Answer: store.No, Why: err.Error()}
 	}
 	if !b.wakes(&info.Config) {

@@ -175,6 +175,52 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 	}
 }
 
+// TestLeaderThatWasCutOff: a leader that is cut off does not know yet that another one has confirmed more. What it tells of the bucket does not mean that the
+// sequence has fallen, which the store would keep to until its process ends. That is asked with a message, which only the leader of a majority confirms.
+func TestLeaderThatWasCutOff(t *testing.T) {
+	for name, confirms := range map[string]bool{"alone": false, "beside the new one": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLiar(t, shared(t).Addr)
+			s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh()})
+			if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Migrate(background); err != nil { // after which it looks at the bucket again
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			var lies, confirmations atomic.Int32
+			before := func(payload []byte) []byte {
+				switch {
+				case bytes.Contains(payload, []byte("stream_info_response")):
+					lies.Add(1)
+					return bytes.Replace(payload, []byte(`"last_seq":1`), []byte(`"past_seq":1`), 1)
+				case bytes.Contains(payload, []byte(`"stream":"KV`)) && !confirms:
+					confirmations.Add(1)
+					cancel() // it would wait
+					return nil
+				}
+				return payload
+			}
+			l.lie.Store(&before)
+			_, err := acquire(ctx, s, "b", "x", time.Hour)
+			l.lie.Store(nil)
+			switch {
+			case lies.Load() == 0:
+				t.Fatal("the bucket was not looked at")
+			case confirms && err != nil:
+				t.Errorf("although a message was confirmed: %v", err)
+			case !confirms && (!errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnusable) || confirmations.Load() != 1):
+				t.Errorf("got %v after %d confirmations that were lost, want that the context has ended, after one", err, confirmations.Load())
+			}
+			if _, err := acquire(background, s, "c", "x", time.Hour); err != nil {
+				t.Errorf("by the new leader: %v", err)
+			}
+		})
+	}
+}
+
 // TestLyingReplies: a reply that is not that to what was written confirms nothing. What it was is unknown.
 func TestLyingReplies(t *testing.T) {
 	l := newLiar(t, shared(t).Addr)
