@@ -91,3 +91,16 @@ func TestOpenWaits(t *testing.T) {
 	db.Close()
 	openAt(t, path)
 }
+
+// A file that is put in the place of another is given the greatest token of that one when the program that has it locked lets go.
+func TestReplacingFileIsLocked(t *testing.T) {
+	s := openAt(t, newPath(t))
+	s.floor.Store(s.floor.Load() + 1)
+	s.patience = 50 * time.Millisecond
+	db := raw(t, s.path)
+	exec(t, db, "BEGIN IMMEDIATE")
+	s.file.spoil()
+	says(t, s.Ping(background), s.path, "kept the file locked")
+	exec(t, db, "COMMIT")
+	must(t, s.Ping(background))
+}

@@ -51,7 +51,7 @@ func (s *Store) openNow(ctx context.Context) (*file, error) {
 	if err := s.open(ctx, f, "rw"); err != nil {
 		return nil, err
 	}
-	if err := s.identify(f, before); err != nil {
+	if err := s.identify(ctx, f, before); err != nil {
 		f.close().forget()
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (s *Store) openNow(ctx context.Context) (*file, error) {
 }
 
 // identify remembers which files are open, and makes sure that nobody uses one of them with others.
-func (s *Store) identify(f *file, before os.FileInfo) error {
+func (s *Store) identify(ctx context.Context, f *file, before os.FileInfo) error {
 	if err := f.identify(s.path, before); err != nil {
 		return err
 	}
-	if err := s.keepFloor(f); err != nil {
+	if err := s.retry(ctx, func() error { return s.keepFloor(f) }); err != nil {
 		return err
 	}
 	return f.bind()

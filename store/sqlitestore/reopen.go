@@ -25,7 +25,7 @@ func (s *Store) reopen(ctx context.Context, old *file) error {
 		return nil // another call has done it
 	}
 	if old != nil {
-		if err := s.leave(old); err != nil {
+		if err := s.leave(ctx, old); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Store) reopen(ctx context.Context, old *file) error {
 
 // leave closes a file that can no longer be used, after taking from it what must outlive it. One that is no more at its path stays open while leases
 // in it may live: so it is known again when it is put back, and no other is taken for it.
-func (s *Store) leave(old *file) error {
+func (s *Store) leave(ctx context.Context, old *file) error {
 	why := old.here()
 	if errors.Is(why, errSidecar) {
 		if err := old.rescue(); err != nil && harmless(err) {
@@ -55,9 +55,17 @@ func (s *Store) leave(old *file) error {
 	s.hold, s.holdClock = max(s.hold, s.given.Load()), old.clock
 	if errors.Is(why, errGone) || errors.Is(why, errReplaced) {
 		// The file lives on for those who have it open, so it can still say what all processes hold.
-		if until, token, err := old.last(); err == nil {
+		var until, token int64
+		err := s.retry(ctx, func() (err error) {
+			until, token, err = old.last()
+			return err
+		})
+		switch {
+		case err == nil:
 			s.hold = until
 			s.floor.Store(max(s.floor.Load(), token))
+		case harmless(err):
+			return fmt.Errorf("%w: %w", why, err) // later it may go better
 		}
 		if left := s.held(); left > 0 {
 			s.missing = errors.Is(why, errGone)

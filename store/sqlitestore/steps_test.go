@@ -147,3 +147,32 @@ func TestEachStepOfOpeningFails(t *testing.T) {
 		}
 	}
 }
+
+// A deleted file that is busy when it is asked for what all processes hold is asked again: no new one is made while the lease of another process may live.
+func TestDeletedFileIsBusy(t *testing.T) {
+	d := &faults.Driver{}
+	for _, fault := range stepFaults(t, d) {
+		for k := 1; fault.Name == "busy"; k++ {
+			path := newPath(t)
+			s, err := newStore(path)
+			must(t, err)
+			behind(d, s)
+			must(t, s.start())
+			theirs := take(t, openAt(t, path), "theirs", "a", time.Hour)
+			deleteAll(t, path)
+			fault.Arm(k)
+			for range 3 {
+				if g, err := try(s, "theirs", "b", time.Hour); err == nil {
+					t.Fatalf("step %d is busy: granted with the token %d beside %d", k, g.Token, theirs.Token)
+				}
+			}
+			must(t, s.Close())
+			if !fault.Off() {
+				if k == 1 {
+					t.Fatal("no step was busy")
+				}
+				return
+			}
+		}
+	}
+}
