@@ -30,7 +30,8 @@
 // Waiters of a name are in a queue, and a release hands the name over to the first one: see Store.Queue. Beside that there are watches.
 //
 // All watches of a handle share one connection that listens. It is opened with the first watch, as the pool opens its own, with BeforeConnect and
-// AfterConnect of the pool's configuration, and closed some time after the last. A
+// AfterConnect of the pool's configuration, and closed some time after the last. PrepareConn or BeforeAcquire is called for it once, without the values of
+// the context of a call: what it sets, such as a role or the search_path, must be the same for all calls of a store. A
 // release notifies only if a connection listens for its group of names; an advisory lock shows that. Notifications are encrypted with a
 // secret in the tables, because every role that may connect can listen and notify. When the connection is lost, all watches are woken
 // once it is back. Through a pooler, on a standby and with CockroachDB the watched names are polled instead, in one statement for all of

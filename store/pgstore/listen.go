@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // errCannotListen reports that notifications would not reach a connection like ours.
@@ -229,14 +230,36 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	cfg.OnNotification = nil // a handler of the caller's would take what we wait for
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil || pool.AfterConnect == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
 	}
-	if err := pool.AfterConnect(ctx, conn); err != nil {
+	if err := prepare(ctx, pool, conn); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}
 	return conn, nil
+}
+
+var errRefused = errors.New("the pool's PrepareConn or BeforeAcquire refuses the connection that listens")
+
+// prepare does with a connection what the pool does with a new one before it is used.
+func prepare(ctx context.Context, pool *pgxpool.Config, conn *pgx.Conn) error {
+	if pool.AfterConnect != nil {
+		if err := pool.AfterConnect(ctx, conn); err != nil {
+			return err
+		}
+	}
+	fits, err := true, error(nil)
+	switch {
+	case pool.PrepareConn != nil:
+		fits, err = pool.PrepareConn(ctx, conn)
+	case pool.BeforeAcquire != nil:
+		fits = pool.BeforeAcquire(ctx, conn)
+	}
+	if err == nil && !fits {
+		return errRefused
+	}
+	return err
 }
 
 // begin subscribes to the table's channel.

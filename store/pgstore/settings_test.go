@@ -232,5 +232,69 @@ func TestHandlersOfThePoolAreKept(t *testing.T) {
 	run(t, s.pool, "DO $$ BEGIN RAISE WARNING 'a word'; END $$")
 	if connected.Load() < 2 || noticed.Load() != 1 {
 		t.Errorf("called for %d connections and %d notices; want 2 or more, and 1", connected.Load(), noticed.Load())
+
+// TestPreparedConnections: what the pool does with a connection before each use, such as setting the search_path, is done with the one that listens, too. If the
+// connection is refused, nothing listens with it.
+func TestPreparedConnections(t *testing.T) {
+	first := fresh(t, server(t).URL)
+	prepare := func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET search_path TO "+first.tables.cfg.Schema)
+		return err
+	}
+	refusal := errors.New("no role for this connection")
+	for name, hooks := range map[string]func(*pgxpool.Config){
+		"PrepareConn": func(cfg *pgxpool.Config) {
+			cfg.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return true, prepare(ctx, conn) }
+			cfg.BeforeAcquire = func(context.Context, *pgx.Conn) bool { t.Error("the pool does not call both"); return false }
+		},
+		"BeforeAcquire": func(cfg *pgxpool.Config) {
+			cfg.BeforeAcquire = func(ctx context.Context, conn *pgx.Conn) bool { return prepare(ctx, conn) == nil }
+		},
+	} {
+		cfg, _, err := ParseURL(server(t).URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks(cfg)
+		tables := first.tables.cfg
+		tables.Schema = ""
+		s, err := Open(background, cfg, tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		lease := take(t, s, name, "a", time.Hour)
+		wake, err := s.Watch(t.Context(), []string{name})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		release(t, first, lease)
+		select {
+		case <-wake:
+		case <-time.After(servers.Patience):
+			t.Errorf("%s: the release woke nobody", name)
+		}
+	}
+	for _, refuse := range []func(*pgxpool.Config){
+		func(cfg *pgxpool.Config) {
+			cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { return true, refusal }
+		},
+		func(cfg *pgxpool.Config) {
+			cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { return false, refusal }
+		},
+		func(cfg *pgxpool.Config) { cfg.BeforeAcquire = func(context.Context, *pgx.Conn) bool { return false } },
+	} {
+		cfg := first.pool.Config()
+		refuse(cfg)
+		pool, err := pgxpool.NewWithConfig(background, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		if conn, err := (&Store{pool: pool}).dial(t.Context()); err == nil {
+			_ = conn.Close(background)
+			t.Error("a connection is used that the pool does not use")
+		}
 	}
 }
