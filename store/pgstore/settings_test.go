@@ -232,6 +232,8 @@ func TestHandlersOfThePoolAreKept(t *testing.T) {
 	run(t, s.pool, "DO $$ BEGIN RAISE WARNING 'a word'; END $$")
 	if connected.Load() < 2 || noticed.Load() != 1 {
 		t.Errorf("called for %d connections and %d notices; want 2 or more, and 1", connected.Load(), noticed.Load())
+	}
+}
 
 // TestPreparedConnections: what the pool does with a connection before each use, such as setting the search_path, is done with the one that listens, too. If the
 // connection is refused, nothing listens with it.
