@@ -70,8 +70,9 @@ func begunAhead(earliest, latest time.Time) asOf { return lookBack(earliest, lat
 // decide returns what to run under a grant, if anything. When the holder before died it finds the run that this holder was at, by deciding
 // as of the time when its lease was granted.
 func (j *plannedJob) decide(g store.Grant, t trip) decision {
+	anew := j.sawForgotten(g, t.answered)
 	state := j.sawGrant(g, t.answered)
-	d := decision{state: state, mark: g.Mark}
+	d := decision{state: state, mark: g.Mark, tell: anew}
 	unmarked := g.Mark <= j.forgot && !j.since.IsZero()
 	if unmarked {
 		d.mark = max(g.Mark, j.since.UnixMilli())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -524,5 +525,68 @@ func TestManualRunOfAJobThatWasForgottenWhileAReplicaWasCutOff(t *testing.T) {
 				check(t, "manual runs", trigger(), 1)
 			})
 		})
+	}
+}
+
+// A job that a replica registers while it is being forgotten, and after Forget has seen that none has it, starts from the beginning there: it has missed nothing of what
+// was due before, is listed, and begins the manual runs that are asked for, which count from 1 again.
+func TestReplicaRegistersAJobThatIsBeingForgotten(t *testing.T) {
+	for name, test := range map[string]struct {
+		schedule soloist.Schedule
+		missed   soloist.Missed
+		want     []time.Duration // the runs in less than two hours, from when it was registered
+	}{
+		"what was missed last":     {soloist.Every(time.Hour), soloist.MissedOnce, []time.Duration{30 * time.Minute, 90 * time.Minute}},
+		"all that was missed":      {soloist.Every(time.Hour), soloist.MissedAll, []time.Duration{30 * time.Minute, 90 * time.Minute}},
+		"an hour after it has run": {soloist.Delay(time.Hour), soloist.MissedSkip, []time.Duration{0, time.Hour}},
+	} {
+		for _, swept := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, swept %t", name, swept), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+					var r recorder
+					var saw witness
+					c := soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "c", Observe: saw.observe})
+					forgets := &troubled{Store: s.Share()}
+					job := soloist.Job{Name: "tick", Schedule: test.schedule, Missed: test.missed, Do: r.do}
+					stop := start(t, a, job)
+					time.Sleep(time.Minute)
+					for range 2 {
+						must(t, b.Admin().Trigger(background, "tick"))
+						time.Sleep(time.Minute)
+					}
+					time.Sleep(2 * time.Hour)
+					stop()
+					time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(3*time.Hour + 30*time.Minute)))
+					begin, ran := time.Now(), len(r.began())
+					var once sync.Once
+					forgets.set(func(claim store.Claim, out store.Outcome) {
+						if claim.Name == "control/tick" && claim.Mark == 0 && out.Err == nil {
+							once.Do(func() { start(t, c, job) })
+						}
+					}, nil)
+					must(t, soloisttest.NewReplica(t, forgets, soloist.Config{}).Admin().Forget(background, "tick"))
+					if swept {
+						_, err := s.Sweep(background, 1000)
+						must(t, err)
+					}
+					time.Sleep(time.Minute)
+					_, err := b.Admin().Job(background, "tick")
+					wantIs(t, "the job is listed", err, nil)
+					time.Sleep(2*time.Hour - 2*time.Minute)
+					var runs []time.Duration
+					for _, at := range r.began()[ran:] {
+						runs = append(runs, at.Sub(begin).Truncate(5*time.Minute))
+					}
+					check(t, "runs", runs, test.want)
+					check(t, "missed", len(saw.of(soloist.EventMissed)), 0)
+					for range 2 {
+						before := len(r.began())
+						must(t, b.Admin().Trigger(background, "tick"))
+						time.Sleep(5 * time.Minute)
+						check(t, "manual runs", len(r.began())-before, 1)
+					}
+				})
+			})
+		}
 	}
 }

@@ -61,6 +61,7 @@ type plannedJob struct {
 	index   int           // in the planner's heap, -1 when it is not in it
 	runs    time.Time     // the scheduled time for which it was granted here last; zero if for none
 
+	known      time.Time // since when the job is known here
 	since      time.Time // since when the job is known, here or to the fleet: what counts while its record has no mark
 	mark       int64     // of the record: all scheduled times up to it, in unix ms, are done
 	forgot     int64     // a mark of the record up to which it is that of a job of this name that was forgotten
@@ -144,6 +145,20 @@ func (j *plannedJob) sawState(s jobHead, now time.Time) {
 	}
 	j.served = max(j.served, s.Trigger)
 	j.forgot = max(j.forgot, s.Forgot)
+}
+
+// sawForgotten reports whether a grant at now tells that the job was forgotten since this replica has seen its record: that has no state any more. The job then starts from the
+// beginning: from when this replica knew it, but after what was done. A mark that is ahead goes with the record when the store deletes it.
+func (j *plannedJob) sawForgotten(g store.Grant, now time.Time) bool {
+	if len(g.State) > 0 || j.sinceThere == 0 && j.endedThere == 0 || g.Mark > now.UnixMilli() {
+		return false
+	}
+	if !j.once() {
+		j.since = later(j.known, earlier(time.UnixMilli(j.mark), now.Truncate(time.Millisecond)))
+	}
+	j.forget()
+	j.forgot = g.Mark
+	return true
 }
 
 // forget forgets what was seen of the runs of the job, which was forgotten.

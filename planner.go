@@ -62,7 +62,8 @@ func (p *planner) add(spec *jobSpec, now time.Time) {
 // knownSince sets since when the job is known here.
 func (p *planner) knownSince(j *plannedJob, now time.Time) {
 	p.reckons(now)
-	j.since = now.Truncate(time.Millisecond)
+	j.known = now.Truncate(time.Millisecond)
+	j.since = j.known
 	if j.once() {
 		j.since = time.Time{} // a time before the job was known is not left out, only missed
 	}
@@ -133,7 +134,7 @@ func (p *planner) reckons(now time.Time) { p.clock = later(p.clock, now.Round(0)
 func (p *planner) setBack(now time.Time) {
 	p.clock = now.Round(0)
 	for _, j := range p.jobs {
-		for _, at := range []*time.Time{&j.since, &j.ended, &j.timely.at} {
+		for _, at := range []*time.Time{&j.known, &j.since, &j.ended, &j.timely.at} {
 			*at = earlier(at.Round(0), now.Truncate(time.Millisecond))
 		}
 		if !j.leaseEnd.IsZero() {
