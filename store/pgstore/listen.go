@@ -250,11 +250,12 @@ func prepare(ctx context.Context, pool *pgxpool.Config, conn *pgx.Conn) error {
 		}
 	}
 	fits, err := true, error(nil)
+	old := pool.BeforeAcquire //nolint:staticcheck // callers may set it as long as the pool calls it
 	switch {
 	case pool.PrepareConn != nil:
 		fits, err = pool.PrepareConn(ctx, conn)
-	case pool.BeforeAcquire != nil:
-		fits = pool.BeforeAcquire(ctx, conn)
+	case old != nil:
+		fits = old(ctx, conn)
 	}
 	if err == nil && !fits {
 		return errRefused

@@ -247,10 +247,10 @@ func TestPreparedConnections(t *testing.T) {
 	for name, hooks := range map[string]func(*pgxpool.Config){
 		"PrepareConn": func(cfg *pgxpool.Config) {
 			cfg.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return true, prepare(ctx, conn) }
-			cfg.BeforeAcquire = func(context.Context, *pgx.Conn) bool { t.Error("the pool does not call both"); return false }
+			setBeforeAcquire(cfg, func(context.Context, *pgx.Conn) bool { t.Error("the pool does not call both"); return false })
 		},
 		"BeforeAcquire": func(cfg *pgxpool.Config) {
-			cfg.BeforeAcquire = func(ctx context.Context, conn *pgx.Conn) bool { return prepare(ctx, conn) == nil }
+			setBeforeAcquire(cfg, func(ctx context.Context, conn *pgx.Conn) bool { return prepare(ctx, conn) == nil })
 		},
 	} {
 		cfg, _, err := ParseURL(server(t).URL)
@@ -285,7 +285,9 @@ func TestPreparedConnections(t *testing.T) {
 		func(cfg *pgxpool.Config) {
 			cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { return false, refusal }
 		},
-		func(cfg *pgxpool.Config) { cfg.BeforeAcquire = func(context.Context, *pgx.Conn) bool { return false } },
+		func(cfg *pgxpool.Config) {
+			setBeforeAcquire(cfg, func(context.Context, *pgx.Conn) bool { return false })
+		},
 	} {
 		cfg := first.pool.Config()
 		refuse(cfg)
@@ -299,4 +301,8 @@ func TestPreparedConnections(t *testing.T) {
 			t.Error("a connection is used that the pool does not use")
 		}
 	}
+}
+
+func setBeforeAcquire(cfg *pgxpool.Config, fn func(context.Context, *pgx.Conn) bool) {
+	cfg.BeforeAcquire = fn //nolint:staticcheck // as in prepare
 }

@@ -180,7 +180,7 @@ func TestSweepWithoutAnAnswer(t *testing.T) {
 	for _, want := range []error{nil, errors.New("no reply")} {
 		rec := newRecorder()
 		s := &recorded{Store: sweptLate{memstore.New(), want}, rec: rec}
-		if _, err := s.Sweep(t.Context(), 1); err != want {
+		if _, err := s.Sweep(t.Context(), 1); !errors.Is(err, want) {
 			t.Fatal(err)
 		}
 		if ended := rec.history()[0].Until != proof.Never; ended != (want == nil) {
