@@ -336,7 +336,9 @@ func TestForgetInVainKeepsThatAReplicaDied(t *testing.T) {
 				if !test.live {
 					start(t, b, job)
 				}
-				time.Sleep(time.Hour)
+				time.Sleep(time.Minute)
+				check(t, "runs taken over at once", len(r.all()), 1)
+				time.Sleep(59 * time.Minute)
 				if runs := r.all(); len(runs) != 2 || runs[0].Attempt != 2 || runs[1].Attempt != 1 {
 					t.Errorf("%+v, want the second attempt at the run of the dead replica, and the next run", runs)
 				}

@@ -124,11 +124,12 @@ type jobHead struct {
 	Pending int64 `json:"pending"`
 	Ended   int64 `json:"ended"`
 	Trigger int64 `json:"trigger"`
+	Died    int64 `json:"died"`
 }
 
 // head returns the part of the state that a jobHead is.
 func (s *jobState) head() jobHead {
-	return jobHead{Since: s.Since, Forgot: s.Forgot, Pending: s.Pending, Ended: s.Ended, Trigger: s.Trigger}
+	return jobHead{Since: s.Since, Forgot: s.Forgot, Pending: s.Pending, Ended: s.Ended, Trigger: s.Trigger, Died: s.Died}
 }
 
 // mostCounted is above every number that a replica counts to, and above every instant in ms that it writes down.
@@ -137,11 +138,11 @@ const mostCounted = 1 << 53
 // check returns an error if no replica can have written the state. A run at an impossible time would be claimed again and again.
 func (s *jobState) check() error {
 	return errors.Join(s.head().check(), counted("grace", s.Grace), counted("attempts", int64(s.Attempts)), counted("next", s.Next),
-		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked), counted("died", s.Died), counted("manual", s.Manual))
+		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked), counted("manual", s.Manual))
 }
 
 func (h jobHead) check() error {
-	return errors.Join(counted("since", h.Since), counted("forgot", h.Forgot), counted("pending", max(h.Pending, -h.Pending)), counted("ended", h.Ended), counted("trigger", h.Trigger))
+	return errors.Join(counted("since", h.Since), counted("forgot", h.Forgot), counted("pending", max(h.Pending, -h.Pending)), counted("ended", h.Ended), counted("trigger", h.Trigger), counted("died", h.Died))
 }
 
 // counted returns an error if n is not from 0 to mostCounted.

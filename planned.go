@@ -117,7 +117,7 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 		j.sawState(state, now)
 	}
 	j.mark = max(j.mark, r.Mark)
-	if readable && r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
+	if readable && r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark || state.Died > 0) { // a run was interrupted, or its replica died
 		j.leaseEnd = now
 	}
 }
