@@ -349,9 +349,18 @@ func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*leas
 	return c.rule.Missed.Policy == "skip" && c.has(func(e *Event) bool {
 		refused := e.Kind == Acquire && e.Name == c.rule.Record && e.Replica == replica && e.Result == Held
 		return refused && c.claimsInTime(e, scheduled) && slices.ContainsFunc(leases, func(l *lease) bool {
-			return l.grant.DidToken == e.Token && l.from >= c.instant(scheduled)
+			return l.grant.DidToken == e.Token && grantedAsTold(e, l) >= c.instant(scheduled)
 		})
 	})
+}
+
+// grantedAsTold is the latest instant at which a lease can have been granted by what a refusal tells of it: its age, which the replica counts back from the answer.
+func grantedAsTold(refusal *Event, l *lease) time.Duration {
+	decided := refusal.At
+	if refusal.Did != "" {
+		decided = refusal.Took
+	}
+	return l.from + refusal.Until - decided
 }
 
 // givenBackInTime reports whether the job was claimed within Grace of a run's time and given back, with nothing begun: what is given back so reports

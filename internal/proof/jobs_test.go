@@ -289,6 +289,9 @@ func TestMissedTimes(t *testing.T) {
 	gaveBackAt := func(at time.Duration, more ...Event) History { // q had claimed it in time
 		return changed(claimed(q, 40_000), 5, func(e *Event) { *e = markRaised(at-1, 2, 10*s) }, more...)
 	}
+	refusedBecauseOf := func(granted time.Duration, change func(*Event)) History {
+		return changed(claimed(change), 3, func(e *Event) { e.At, e.Until, e.Took = granted-1, granted+1, granted })
+	}
 	diedInTime := func() History { // q, who had claimed it in time; another then claims it for an earlier time, and gives it back
 		return slices.Delete(changed(gaveBackLater(30_000, nil), 3, func(e *Event) { e.Mark = 40_000 }), 5, 6)
 	}
@@ -333,6 +336,9 @@ func TestMissedTimes(t *testing.T) {
 
 		{"claimed as it is due, and refused", claimed(func(e *Event) { e.At = 40 * s }), missed("skip"), nil},
 		{"claimed before it is due, and refused", claimed(func(e *Event) { e.At = 40*s - 1 }), missed("skip"), skips},
+		{"refused because of a lease from before, which a slow answer told as a later one", refusedBecauseOf(39*s+s/2, nil), missed("skip"), nil},
+		{"the same, where the store could not be watched", refusedBecauseOf(39*s+s/2, func(e *Event) { e.Took, e.Did = 0, "" }), missed("skip"), nil},
+		{"refused because of a lease from before, and told so", refusedBecauseOf(39*s+s/2, func(e *Event) { e.Took = 42*s + s/2 + 2 }), missed("skip"), skips},
 		{"claimed in time, and failed", claimed(func(e *Event) { e.Result = Failed }), missed("skip"), skips},
 		{"refused another name in time", claimed(func(e *Event) { e.Name = "other" }), missed("skip"), skips},
 		{"its user was refused in time", claimed(func(e *Event) { e.Kind = Take }), missed("skip"), skips},
