@@ -501,7 +501,7 @@ func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
 	}
 }
 
-// A replica that is back before the one that buries it hears that it was granted the records of its jobs is listed with them: nobody answers that one's claims for so long.
+// A replica that is back is listed with its jobs, although the one that buries it claimed their records before: that one's claims are answered too late.
 func TestReplicaThatIsBackDuringABurialKeepsItsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := soloisttest.NewStore()

@@ -354,7 +354,7 @@ func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*leas
 	})
 }
 
-// grantedAsTold is the latest instant at which a lease can have been granted by what a refusal tells of it: its age, which the replica counts back from the answer.
+// grantedAsTold is the latest instant at which a lease can have been granted according to a refusal: that has its age, which the replica counts back from the answer.
 func grantedAsTold(refusal *Event, l *lease) time.Duration {
 	decided := refusal.At
 	if refusal.Did != "" {

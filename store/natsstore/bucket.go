@@ -44,7 +44,8 @@ func (b *backend) usable(ctx context.Context, l *link, info *jetstream.StreamInf
 	return b.above(info.Config.FirstSeq)
 }
 
-// confirm has send note a sequence that has fallen. A leader that was cut off tells of an earlier sequence, too, but only a leader of a majority confirms a message.
+// confirm sends a message that stores no record, so that send notes whether the sequence has fallen. A leader that was cut off reports an earlier sequence, too, but only
+// the leader of a majority confirms a message.
 func (b *backend) confirm(ctx context.Context, l *link) error {
 	m := nats.NewMsg(l.puts + b.record(keyOf(probe)))
 	remove(m)

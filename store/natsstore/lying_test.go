@@ -175,7 +175,7 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 	}
 }
 
-// TestLeaderThatWasCutOff: a leader that is cut off does not know yet that another one has confirmed more. What it tells of the bucket does not mean that the
+// TestLeaderThatWasCutOff: a leader that is cut off does not know yet that another one has confirmed more. What it reports does not mean that the
 // sequence has fallen, which the store would keep to until its process ends. That is asked with a message, which only the leader of a majority confirms.
 func TestLeaderThatWasCutOff(t *testing.T) {
 	for name, confirms := range map[string]bool{"alone": false, "beside the new one": true} {

@@ -439,16 +439,7 @@ func TestAnotherWatchHidesNoRelease(t *testing.T) {
 	if _, err := s.Watch(t.Context(), []string{"name"}); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := s.hub.look(background, []string{"name"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.hub.compare(seen)
-	select {
-	case <-w:
-	default:
-		t.Error("nobody is woken")
-	}
+	wakes(t, s, w)
 }
 
 // Who polls learns of a release also where the record has been forgotten before anybody looked.
@@ -470,6 +461,12 @@ func TestPollingNoticesAForgottenName(t *testing.T) {
 		}
 		return n == 1
 	})
+	wakes(t, s, w)
+}
+
+// wakes looks once, as who polls does, and fails unless that wakes a watch of "name".
+func wakes(t *testing.T, s *Store, w <-chan struct{}) {
+	t.Helper()
 	seen, err := s.hub.look(background, []string{"name"})
 	if err != nil {
 		t.Fatal(err)
