@@ -34,7 +34,12 @@ func TestPatchesApply(t *testing.T) {
 	if err != nil || len(files) <= 800 {
 		t.Fatalf("%d patches, %v, want more than the 800 that docs/why/safety.md states", len(files), err)
 	}
+	numbered := map[int]string{}
 	for _, file := range files {
+		if other, twice := numbered[number(file)]; twice {
+			t.Errorf("%s and %s have one number: make mutants could not choose between them by it", other, file)
+		}
+		numbered[number(file)] = file
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -164,6 +164,7 @@ const (
 	Unfenced  Control = "a resource that lets any token in"
 	Stateless Control = "a store that leaves some states as they were"
 	Silent    Control = "a client that tells nothing of a lock that is held"
+	Unled     Control = "a client that returns from Lead without having led"
 	Untrue    Control = "a client that tells of an element that another has as of one that is processed"
 )
 

@@ -212,6 +212,7 @@ func TestPositiveControls(t *testing.T) {
 			Unfenced:  {proof.FencedResource},
 			Stateless: {proof.Linearizability},
 			Silent:    {"client"},
+			Unled:     {"client"},
 			Untrue:    {proof.ToldTruth},
 			FarClocks: {proof.JobsChecker},
 			Unmarked:  {proof.JobsChecker},
@@ -224,6 +225,7 @@ func TestPositiveControls(t *testing.T) {
 			Unfenced:  {proof.FencedResource},
 			Stateless: {proof.Linearizability},
 			Silent:    {"client"},
+			Unled:     {"client"},
 			Untrue:    {proof.ToldTruth},
 			FarClocks: {proof.JobsChecker},
 		})

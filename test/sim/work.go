@@ -407,13 +407,20 @@ func (t *thread) lead(ctx context.Context) {
 	w := t.world
 	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
 		bound, stop := context.WithTimeout(ctx, t.rng.span(3*w.plan.TTL))
-		begin := w.now()
-		_ = t.client.Lead(bound, name, func(ctx context.Context, lease *soloist.Lease) error {
+		begin, led := w.now(), false
+		lead := t.client.Lead
+		if w.plan.Control == Unled {
+			lead = func(context.Context, string, func(context.Context, *soloist.Lease) error) error { return nil }
+		}
+		err := lead(bound, name, func(ctx context.Context, lease *soloist.Lease) error {
 			t.took(begin, lease, record)
 			t.hold(ctx, lease, record, "", 1)
-			begin = w.now() // if it was lost, it is waited for again
+			begin, led = w.now(), true // if it was lost, it is waited for again
 			return nil
 		})
+		if err == nil && !led && bound.Err() == nil && !t.lost() {
+			w.violated("client", record, "%s was told from %v to %v of no error, and has not led", t.name(), begin, w.now())
+		}
 		stop()
 	}
 	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/5+t.rng.span(time.Millisecond))
