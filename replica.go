@@ -102,8 +102,6 @@ func parsePage(state []byte, jobs map[uint32]uint32) error {
 // A presence publishes that a replica is alive, and which jobs it has.
 type presence struct {
 	client *Client // with the client's options, without those for work
-	id     string
-	holder string // of the records that list the jobs: this replica alone claims them. The holders of its own record begin with it
 	start  time.Time
 	dirty  chan struct{} // has a value when the jobs have changed
 
@@ -115,6 +113,8 @@ type presence struct {
 	seen int               // which of the sets the records list
 
 	// Used only by the goroutine that calls announce and keep.
+	id      string
+	holder  string       // of the records that list the jobs: this replica alone claims them. The holders of its own record begin with it
 	lease   *Lease       // nil before the first announce
 	claimed time.Time    // when it was requested
 	claims  int          // how often it was
@@ -123,11 +123,16 @@ type presence struct {
 }
 
 func newPresence(c *Client) *presence {
-	holder := c.newHolder()
-	return &presence{
-		client: c.plain(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), id: holder[len(replicaOf(holder))+1:], holder: holder, start: time.Now(),
-		dirty: make(chan struct{}, 1),
-	}
+	p := &presence{client: c.plain(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), start: time.Now(), dirty: make(chan struct{}, 1)}
+	p.identify()
+	return p
+}
+
+// identify gives the replica records that nobody else knows of.
+func (p *presence) identify() {
+	p.holder = p.client.newHolder()
+	p.id = p.holder[len(replicaOf(p.holder))+1:]
+	p.shown = 0
 }
 
 // set replaces the jobs that the replica has: the hashes of their definitions by their names.
@@ -221,20 +226,24 @@ func (p *presence) write(ctx context.Context) error {
 	return nil
 }
 
-// claim claims the record. A claim or a renewal of this replica that took effect after it had been given up is not in the way: it is released.
+// claim claims the record. A claim or a renewal of this replica that took effect after it had been given up is not in the way: it is released. Nor is another that has taken
+// the replica for dead and has its record to remove what it left. That one may have died meanwhile, so the replica does not wait for it: it takes a record of another name.
 func (p *presence) claim(ctx context.Context) (*Lease, error) {
 	c := p.client
-	t := target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id}
 	for again := false; ; again = true {
 		p.claimed = time.Now()
 		p.claims++
-		t.holder = p.holder + "-" + strconv.Itoa(p.claims)
+		t := target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id, holder: p.holder + "-" + strconv.Itoa(p.claims)}
 		lease, err := c.try(ctx, t)
 		var held *HeldError
-		if again || !errors.As(err, &held) || !strings.HasPrefix(held.Holder, p.holder+"-") { // another replica may have the same name
+		switch {
+		case again || !errors.As(err, &held):
 			return lease, err
+		case strings.HasPrefix(held.Holder, p.holder+"-"):
+			_ = c.releaseBatch([]store.Release{{Name: t.name, Holder: held.Holder, Token: held.Token, State: []byte{}}}) // if it is not released, the next claim says so
+		default:
+			p.identify()
 		}
-		_ = c.releaseBatch([]store.Release{{Name: t.name, Holder: held.Holder, Token: held.Token, State: []byte{}}}) // if it is not released, the next claim says so
 	}
 }
 

@@ -251,6 +251,35 @@ func TestReplicaIsNotKeptOutByItsOwnRecord(t *testing.T) {
 	})
 }
 
+// A replica that is taken for dead as it begins does not wait for the lease of the one that removes its records, which may have died or cannot remove them.
+func TestReplicaDoesNotWaitForItsBurial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := soloisttest.NewStore()
+		var buried atomic.Bool
+		s := &unanswered{Store: network, is: func(claim store.Claim) bool {
+			if !strings.HasPrefix(claim.Name, "replica/") || buried.Swap(true) {
+				return false
+			}
+			outs, err := network.Acquire(background, []store.Claim{{Name: claim.Name, Holder: "other#1", TTL: 10 * time.Second}})
+			if err != nil || outs[0].Err != nil {
+				t.Errorf("the one that buries it: %v, %v", outs, err)
+			}
+			return true
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{Replica: "one"})
+		begin := time.Now()
+		r := runs(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+		<-r.Ready()
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("it was ready after %v", took)
+		}
+		check(t, "its record was taken from it", buried.Load(), true)
+		if infos, err := collect(c.Admin().Replicas(background)); err != nil || len(infos) != 1 || infos[0].Replica != "one" || !infos[0].Alive {
+			t.Errorf("replicas: %+v, %v", infos, err)
+		}
+	})
+}
+
 // While the store fails, a replica that begins asks again as often as one that has begun.
 func TestReplicaThatBeginsInAnOutageIsReadySoonAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
