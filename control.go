@@ -123,20 +123,21 @@ func (a *Admin) trigger(ctx context.Context, job string) (number int64, err erro
 }
 
 // TriggerAndWait calls Trigger, waits until the run has ended, and returns the record of its last attempt from the
-// job's history. If ctx ends first, or the client is closed, the run continues.
+// job's history. If ctx ends first, or the client is closed, the run continues. If the job is forgotten before the run has begun,
+// there will be none, and the error is ErrNoJob; it is another one if the job was registered anew by then.
 func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, error) {
 	number, err := a.trigger(ctx, job)
 	if err != nil {
 		return RunRecord{}, err
 	}
-	name := a.client.names.prefix + kindJob + job
+	names := []string{a.client.names.prefix + kindJob + job, a.client.names.prefix + kindControl + job}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	wake, _ := a.client.watch(watching, target{name: name})
+	wake, _ := a.client.watch(watching, target{name: names[0]})
 	pace := pacer{}
 	for poll := newBackoff(time.Second); ; {
 		begun := time.Now()
-		records, err := a.client.peek(ctx, []string{name})
+		records, err := a.client.peek(ctx, names)
 		switch {
 		case errors.Is(err, store.ErrClosed):
 			return RunRecord{}, fmt.Errorf("waiting for the manual run of job %q: %w", job, err)
@@ -145,8 +146,14 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 			if err != nil {
 				return RunRecord{}, fmt.Errorf("waiting for the manual run of job %q: %w", job, err)
 			}
-			if state.Trigger >= number {
+			ctl, unreadable := parseControl(records[1].State)
+			switch {
+			case state.Trigger >= number:
 				return servedBy(job, number, state.Runs)
+			case forgotten(records[0]):
+				return RunRecord{}, fmt.Errorf("the manual run of job %q was not begun before the job was forgotten: %w", job, ErrNoJob)
+			case unreadable == nil && max(ctl.Trigger, -state.Pending) < number:
+				return RunRecord{}, fmt.Errorf("the manual run of job %q was not begun, and nothing asks for it any more: the job was forgotten and registered anew, or the record of the request was removed", job)
 			}
 		}
 		timer := time.NewTimer(poll.pause())

@@ -460,6 +460,46 @@ func TestRunThatIsWaitedForIsTold(t *testing.T) {
 	})
 }
 
+// Who waits for a manual run does not wait on when the job was forgotten, nor for the run of a job that was registered anew.
+func TestManualRunOfAForgottenJob(t *testing.T) {
+	for name, anew := range map[string]bool{"forgotten": false, "registered anew": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing}
+				start(t, a, job)
+				time.Sleep(time.Second)
+				s.Break(errors.New("away")) // a has the job by its record, and runs nothing
+				waits := s.Share()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := soloisttest.NewReplica(t, waits, soloist.Config{}).Admin().TriggerAndWait(background, "tick")
+					ended <- err
+				}()
+				time.Sleep(20 * time.Second)
+				if anew {
+					waits.Break(errors.New("away"))
+				}
+				time.Sleep(20 * time.Second)
+				must(t, b.Admin().Forget(background, "tick"))
+				if anew {
+					start(t, b, job)
+					time.Sleep(time.Second)
+					waits.Heal()
+				}
+				time.Sleep(20 * time.Second)
+				select {
+				case err := <-ended:
+					if err == nil || errors.Is(err, soloist.ErrNoJob) == anew {
+						t.Error(err)
+					}
+				default:
+					t.Error("it waits still")
+				}
+			})
+		})
+	}
+}
+
 // Where the store cannot notify, a manual run begins soon all the same.
 func TestManualRunWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
