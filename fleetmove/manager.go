@@ -334,5 +334,10 @@ func (m *Manager) alone(ctx context.Context, fn func(context.Context, *writer) e
 	if err == nil {
 		err = fn(ctx, w)
 	}
+	for _, lease := range w.leases {
+		if lost := lease.Err(); errors.Is(err, context.Canceled) && lost != nil { // that is why
+			err = fmt.Errorf("fleetmove: the plan was lost meanwhile: %w", lost)
+		}
+	}
 	return errors.Join(err, after.Release(), before.Release())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/fleetmove"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
@@ -241,6 +243,90 @@ func (c *cutStore) Extend(ctx context.Context, e []store.Extension) ([]error, er
 		return nil, store.AsUnknown(ctx.Err())
 	}
 	return c.Store.Extend(ctx, e)
+}
+
+// TestReplicaWithoutTheOtherStoreIsKnown: a replica keeps its leases while it cannot reach the store that does not decide, however long. So its announcement is in the one that decides, and the
+// phase is not left meanwhile.
+func TestReplicaWithoutTheOtherStoreIsKnown(t *testing.T) {
+	for _, phase := range []move.Phase{move.OldDecides, move.NewDecides} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			before, after := &cutStore{Store: f.before.Share()}, &cutStore{Store: f.after.Share()}
+			other := after
+			if phase == move.NewDecides {
+				f.advance(t, false, rollToNewDecides)
+				other = before
+			}
+			s, err := fleetmove.Join(before, after, phase, "replica")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			take(t, s, "x", "h")
+			other.cut.Store(true)
+			time.Sleep(time.Hour)
+			status, err := f.lead.Status(background)
+			if err != nil || len(status.Replicas) != 1 || status.Replicas[0].Phase != phase || status.Replicas[0].Replica != "replica" {
+				t.Errorf("%v: %+v, %v, want that the replica is known", phase, status, err)
+			}
+		})
+	}
+}
+
+// A slowList lets a test go on in the middle of a list.
+type slowList struct {
+	store.Store
+	after  string // the name
+	middle func()
+}
+
+func (s slowList) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for r, err := range s.Store.List(ctx, prefix) {
+			if !yield(r, err) {
+				return
+			}
+			if r.Name == s.after {
+				s.middle()
+			}
+		}
+	}
+}
+
+// TestManagerThatLosesAPlanStops: a manager that has lost the plan of either store copies no more, and opens nothing.
+func TestManagerThatLosesAPlanStops(t *testing.T) {
+	for _, lost := range []string{"old", "new"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			const names = 100
+			for i := range names {
+				name := fmt.Sprintf("x%02d", i)
+				leave(t, f.before, store.Release{Name: name, Holder: "h", Token: take(t, f.before, name, "h").Token, Mark: 1, Retain: store.Forever})
+			}
+			at := f.before
+			if lost == "new" {
+				at = f.after
+			}
+			lead := manage(t, slowList{f.before, "x50", func() {
+				plan := record(t, at, move.Records+"lock/plan")
+				leave(t, at, store.Release{Name: plan.Name, Holder: plan.Holder, Token: plan.Token, Retain: store.Forever})
+				time.Sleep(time.Minute) // it notices that
+			}}, f.after)
+			if _, _, err := lead.Advance(background, false, move.Options{}); !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("without the plan of the %s store: %v", lost, err)
+			}
+			if r := record(t, f.after, "x99"); r.Token != 0 {
+				t.Errorf("without the plan of the %s store it goes on to copy", lost)
+			}
+			f.is(t, fleetmove.Stage{From: move.OldDecides, To: move.OldDecides})
+		})
+	}
 }
 
 // A hookedStore calls before with the first request that has the method and a name with the part.

@@ -182,6 +182,21 @@ func TestWhatCannotBeBroughtIsUnknown(t *testing.T) {
 	}
 }
 
+// TestMarkIsNotBroughtWithoutTheStateBefore: a mark does not get to the shadow while what the shadow may lack cannot be read. With the mark it would look as new as the store that decides, and a
+// replica in the other middle phase would go on without the state.
+func TestMarkIsNotBroughtWithoutTheStateBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, g, truth, shadow := halfWritten(t)
+		if err := extended(s, g.Token, 3, ""); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("an extension after which the shadow lacks the state: %v, want that it is unknown", err)
+		}
+		time.Sleep(2 * time.Hour) // the holder has died
+		if next := take(t, in(t, truth.Store, shadow.Store, move.NewDecides), "x", "next"); string(next.State) != "page 7" || next.Mark != 3 {
+			t.Errorf("the next has %q with mark %d", next.State, next.Mark)
+		}
+	})
+}
+
 // TestRenewalDoesNotSettleAWriteOfTheSameTime: a renewal is under way while a state reaches only the store that decides. Both stores have the state when the lease is released.
 func TestRenewalDoesNotSettleAWriteOfTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
