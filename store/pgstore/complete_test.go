@@ -215,6 +215,38 @@ func TestCompletionThatWaitedUntilTheLeaseWasOver(t *testing.T) {
 	}
 }
 
+// A lease that ends by itself meanwhile is lost too, though nobody has changed its row. If the machine is so busy that it has ended before the completion waits, the
+// next lease is longer.
+func TestCompletionThatWaitedWhileTheLeaseRanOut(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	live := func() bool {
+		return one[bool](t, s.pool, "SELECT lock_until > clock_timestamp() AT TIME ZONE 'UTC' FROM "+s.tables.records)
+	}
+	for ttl, waited := time.Second, false; !waited; ttl *= 2 {
+		lease := take(t, s, "name", "a", ttl)
+		locks, tx := begin(t, s, pgx.TxOptions{}), begin(t, s, pgx.TxOptions{})
+		if _, err := locks.Exec(background, "SELECT FROM "+s.tables.records+" FOR UPDATE"); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Complete(background, tx, completion(lease, 1, "x")) }()
+		eventually(t, "the completion waits for the row", func() bool {
+			return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1", int(tx.Conn().PgConn().PID())) > 0
+		})
+		waited = live()
+		eventually(t, "the lease ends", func() bool { return !live() })
+		if err := locks.Rollback(background); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, store.ErrLost) {
+			t.Errorf("completing a lease that has ended before its row was free: %v", err)
+		}
+		if err := tx.Rollback(background); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestCompleteThroughDatabaseSQL(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	db := stdlib.OpenDBFromPool(s.pool)

@@ -114,8 +114,8 @@ func TestPlaceIsRenewed(t *testing.T) {
 	const until = "(extract(epoch FROM max(until)) * 1000000)::bigint"
 	first, ends := ask(time.Minute), of(until)
 	last := ask(time.Hour)
-	if of("min(since)") != first || of("max(asked)") != last {
-		t.Errorf("came at %d, and asked last at %d; want %d and %d", of("min(since)"), of("max(asked)"), first, last)
+	if of("min(since)") != first || of("max(since)") != first || of("max(asked)") != last {
+		t.Errorf("came at %d, and at %d by the last request, and asked last at %d; want %d, the same and %d", of("min(since)"), of("max(since)"), of("max(asked)"), first, last)
 	}
 	if more := of(until) - ends; more < (58 * time.Minute).Microseconds() {
 		t.Errorf("the place lasts for %d µs more", more)

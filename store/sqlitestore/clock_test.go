@@ -163,6 +163,23 @@ func TestTwoRebootsWithoutWallClock(t *testing.T) {
 	}
 }
 
+// Two processes that open the file at once after a reboot both see that its times are of another boot. The second leaves them as the first has made them, though the
+// wall clock has been set meanwhile, as it is after a boot.
+func TestRebootRebasesOnce(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	take(t, s, "name", "a", time.Hour)
+	s.Close()
+	h.boot, h.uptime = "two", time.Second
+	s = openWith(t, path, h.clocks())
+	h.wall += 20 * time.Minute
+	must(t, s.file.rebase())
+	if r := recordOf(t, s, "name"); r.Left != time.Hour || r.Age != 0 {
+		t.Errorf("%v of an hour are left, and it is %v old", r.Left, r.Age)
+	}
+}
+
 func TestTwoHostsAreNoticed(t *testing.T) {
 	for name, change := range map[string]func(*Store, store.Release) error{
 		"a claim": func(s *Store, _ store.Release) error { _, err := try(s, "other", "a", time.Hour); return err },
