@@ -514,6 +514,39 @@ func TestWatchRestarts(t *testing.T) {
 	}
 }
 
+// TestWatchThatIsAnsweredAtOnce: a Consul that replies to the query of a watch at once, although nothing has changed, is asked again only after a pause.
+func TestWatchThatIsAnsweredAtOnce(t *testing.T) {
+	f := newFake(t)
+	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
+	if _, err := acquire(background, other, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	const queries, pause = 10, 50 * time.Millisecond
+	asked := make(chan struct{}, queries)
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if !r.URL.Query().Has("index") {
+			return false
+		}
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		r.URL.RawQuery = "" // at once
+		f.serve(w, r)
+		return true
+	})
+	begun := time.Now()
+	if _, err := s.Watch(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	for range queries {
+		<-asked
+	}
+	if took := time.Since(begun); took < (queries-1)*pause {
+		t.Errorf("%d queries in %v, want %v between two", queries, took, pause)
+	}
+}
+
 // TestWatchOfAnotherKey: a reply to the query of a watch that is about another key, or about several, is not believed: the caller asks for the name by itself.
 func TestWatchOfAnotherKey(t *testing.T) {
 	f := newFake(t)

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -37,6 +38,33 @@ func TestHandOverToAnEndedSession(t *testing.T) {
 	s.mu.Unlock()
 	if grant, _, err := s.inherit(ctx, "ended", p); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("after its end: %+v, %v, want that the caller calls again", grant, err)
+	}
+}
+
+// Releases that hand over names with large states are sent in as many requests as etcd takes: each state is in the record and in the note.
+func TestHandOversFitIntoTheirRequest(t *testing.T) {
+	s := &Store{}
+	s.size.Store(mostNames)
+	heir := ticket{Holder: "heir", TTL: time.Hour, Inbox: "inbox", Session: "1.x", Lease: 1, Revision: 5}
+	tasks := make([]*task, 20)
+	for i := range tasks {
+		next := record{Holder: heir.Holder, State: make([]byte, store.MaxState), TTL: heir.TTL, Session: heir.Session}
+		tasks[i] = &task{name: "name", change: &change{record: &next, frees: true, line: []ticket{heir, heir}}}
+	}
+	n, size := s.fitting(tasks), 0
+	for _, of := range tasks[:n] {
+		value, err := of.change.record.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told, err := json.Marshal(note{*of.change.record, of.change.line[1:]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(value) + len(told)
+	}
+	if n < 2 || size > mostBytes {
+		t.Errorf("%d names with %d bytes go into one request, want some, with %d at most", n, size, mostBytes)
 	}
 }
 

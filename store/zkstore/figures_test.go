@@ -68,6 +68,31 @@ func TestManyNames(t *testing.T) {
 	})
 }
 
+// TestSweepPassesNothingBy: one sweep forgets the names of all buckets, in whatever order ZooKeeper lists these.
+func TestSweepPassesNothingBy(t *testing.T) {
+	s, path := shared(t), fresh()
+	a := on(t, s.conn, path)
+	const n = 350
+	claims, releases := make([]store.Claim, n), make([]store.Release, n)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint("name ", i), Holder: "x", TTL: time.Hour}
+	}
+	outcomes, err := a.Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range claims {
+		releases[i] = store.Release{Name: c.Name, Holder: "x", Token: outcomes[i].Grant.Token}
+	}
+	errs, err := a.Release(background, releases)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	if forgotten, err := a.Sweep(background, 1000); forgotten != n || err != nil {
+		t.Errorf("%d of %d names forgotten, %v", forgotten, n, err)
+	}
+}
+
 // received returns how many packets of clients the server has received.
 func (s *server) received(t testing.TB) int {
 	t.Helper()
