@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -503,5 +504,37 @@ func TestOnlyUnreadable(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// However many records of replicas cannot be read, a failure of the store between them is not forgotten: jobs would be told as those of no replica.
+func TestFailureOfTheStoreBetweenManyUnreadableRecords(t *testing.T) {
+	s := soloisttest.NewStore()
+	put := func(name, state string) {
+		t.Helper()
+		claim := store.Claim{Name: name, Holder: "a#1", TTL: time.Hour}
+		outs, err := s.Acquire(t.Context(), []store.Claim{claim})
+		if err == nil {
+			_, err = s.Extend(t.Context(), []store.Extension{{Name: name, Holder: claim.Holder, Token: outs[0].Grant.Token, TTL: time.Hour, State: []byte(state)}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 { // as many as an error lists
+		put(fmt.Sprintf("replica/0%d", i), "page 7")
+	}
+	put("replica/10", `{"replica":"a","jobs":1,"digest":"1"}`)
+	put("replica/11", `{"replica":"b","jobs":1,"digest":"2"}`)
+	put("replica-jobs/11/0", "page 7")
+	put("job/x", "{}")
+	away := failing{s, func(c store.Claim) bool { return c.Name == "replica-jobs/10/0" }}
+	jobs, err := collect(soloisttest.NewReplica(t, away, soloist.Config{}).Admin().Jobs(t.Context()))
+	if err == nil || soloist.OnlyUnreadable(err) || len(jobs) > 0 {
+		t.Errorf("%d jobs, and only about records: %t of %v", len(jobs), soloist.OnlyUnreadable(err), err)
+	}
+	jobs, err = collect(soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin().Jobs(t.Context()))
+	if !soloist.OnlyUnreadable(err) || len(jobs) != 1 {
+		t.Errorf("without a failure of the store: %d jobs, and only about records: %t of %v", len(jobs), soloist.OnlyUnreadable(err), err)
 	}
 }

@@ -592,3 +592,49 @@ func TestReplicaRegistersAJobThatIsBeingForgotten(t *testing.T) {
 		}
 	}
 }
+
+// In a dying store without a clock the lease of a replica ends on the way to it.
+type dying struct{ *soloisttest.Store }
+
+func (dying) Clockless() {}
+
+func (s dying) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if slices.ContainsFunc(claims, func(c store.Claim) bool { return strings.HasPrefix(c.Name, "replica/") && c.Mark >= 0 }) {
+		time.Sleep(3 * time.Second)
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A replica that dies while Forget looks at it is dead: Forget does not keep its record, by which it would seem to be alive.
+func TestForgetWhileTheLastReplicaDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		cut := s.Share()
+		var r recorder
+		start(t, soloisttest.NewReplica(t, cut, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: r.do})
+		time.Sleep(time.Second)
+		cut.Stall()
+		defer cut.Heal()
+		admin := soloisttest.NewReplica(t, dying{s}, soloist.Config{}).Admin()
+		alive := func() []soloist.ReplicaInfo {
+			t.Helper()
+			replicas, err := collect(admin.Replicas(background))
+			must(t, err)
+			return slices.DeleteFunc(replicas, func(info soloist.ReplicaInfo) bool { return !info.Alive })
+		}
+		for {
+			replicas := alive()
+			if len(replicas) != 1 {
+				t.Fatalf("%+v", replicas)
+			}
+			if replicas[0].Left < 2*time.Second {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		must(t, admin.Forget(background, "tick"))
+		if replicas := alive(); len(replicas) > 0 {
+			t.Errorf("alive: %+v", replicas)
+		}
+	})
+}

@@ -323,3 +323,20 @@ func TestJitterIsNotMissed(t *testing.T) {
 		}
 	})
 }
+
+// Beside a Jitter, too, Grace is a minute by default, and counts from the end of the jitter.
+func TestDefaultOfGraceBesideAJitter(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Jitter: time.Minute, Do: r.do})
+		for _, late := range []time.Duration{110 * time.Second, 130 * time.Second} { // in time and too late
+			time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour - time.Minute)))
+			s.Break(errors.New("away"))
+			time.Sleep(time.Minute + late)
+			s.Heal()
+			time.Sleep(10 * time.Minute)
+		}
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Hour})
+	})
+}
