@@ -407,6 +407,14 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 			return nil, l.Release()
 		}
 	}
+	lost := func(c *soloist.Client) (*soloist.Lease, error) {
+		l, err := lock(c)
+		if err != nil {
+			return nil, err
+		}
+		must(t, c.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: l.Token()}, "a test"))
+		return nil, l.Release()
+	}
 	ofBatch := func(c *soloist.Client) (*soloist.Lease, error) {
 		claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
 		if err != nil || claimed[0].Err != nil {
@@ -432,6 +440,7 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 		"a permit":                        {permit, permit, 0, 2, soloist.ErrHeld, nil},
 		"another permit":                  {permit, permit, 0, 0, nil, soloist.ErrHeld},
 		"a lock that was released":        {released(lock), lock, 0, 0, nil, soloist.ErrHeld},
+		"a lock that was lost":            {lost, lock, 0, 0, soloist.ErrLost, soloist.ErrHeld},
 		"a permit that was released":      {released(permit), permit, 0, 0, nil, nil},
 		"an element that was released":    {released(element), element, 0, 0, nil, soloist.ErrHeld},
 		"one of a batch, released":        {released(ofBatch), element, 0, 0, nil, soloist.ErrHeld},

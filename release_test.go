@@ -89,6 +89,39 @@ func TestRepeatedBatchOfReleases(t *testing.T) {
 	})
 }
 
+// A release that had no reply may have been carried out, whatever became of those that repeat it: that the lease is gone in the end tells nothing.
+func TestReleaseWithoutAReplyStaysUnknown(t *testing.T) {
+	refused := errors.New("connection refused") // it was not sent
+	for what, one := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"no reply, lost":          {[]error{errNoReply, store.ErrLost}, soloist.ErrUnknown},
+		"no reply, refused, lost": {[]error{errNoReply, refused, store.ErrLost}, soloist.ErrUnknown},
+		"refused, lost":           {[]error{refused, store.ErrLost}, soloist.ErrLost},
+		"refused, released":       {[]error{refused, nil}, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, asked := doubtful{Store: memstore.New()}, 0
+				s.released = func(_ []store.Release, errs []error) ([]error, error) {
+					if asked < len(one.answers) {
+						errs[0] = one.answers[asked]
+					}
+					asked++
+					return errs, nil
+				}
+				err := mustLock(t, soloisttest.NewReplica(t, s, soloist.Config{}), "x").Release()
+				wantIs(t, "releasing", err, one.want)
+				if one.want == soloist.ErrUnknown && errors.Is(err, soloist.ErrLost) {
+					t.Errorf("releasing: %v; nobody knows that it was lost", err)
+				}
+				check(t, "requests", asked, len(one.answers))
+			})
+		})
+	}
+}
+
 // What a release records is tried for as long as the lease may last, which an extension can have made longer than its TTL.
 func TestAnExtensionBoundsTheRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {

@@ -308,6 +308,30 @@ func TestClonesAreDifferentHolders(t *testing.T) {
 	}
 }
 
+// At the very instant of its deadline a lease is not held any more, also if that is asked before the timer has fired: another may be granted the name once the
+// margin is over.
+func TestLeaseIsNotHeldAtItsDeadline(t *testing.T) {
+	for slept, want := range map[time.Duration]error{27*time.Second - time.Nanosecond: nil, 27 * time.Second: ErrLost} {
+		t.Run(slept.String(), func(t *testing.T) {
+			suspending(t, func(t *testing.T, sum *atomic.Int64) {
+				c, err := New(memstore.New(), Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				l, err := c.TryLock(t.Context(), "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum.Store(int64(slept))
+				if err := l.Err(); !errors.Is(err, want) {
+					t.Errorf("held: %v, want %v", err, want)
+				}
+			})
+		})
+	}
+}
+
 // A client that does something after a suspend, or is asked, notices the loss of its leases in time, and not only when the timer that stood still fires.
 func TestLossIsNoticedInTimeAfterASuspend(t *testing.T) {
 	asked := func(t *testing.T, _ *Client, l *Lease) {
@@ -377,6 +401,20 @@ func TestReadingTheClocksTakesTime(t *testing.T) {
 			t.Errorf("the earliest time that it may be is %v after it was asked for", now.Sub(begin))
 		}
 	})
+}
+
+// A process that is paused after it has read the clocks, and before it has told until when a lease is held, tells no later time than the lease has.
+func TestPauseMakesNoDeadlineLater(t *testing.T) {
+	c := &clock{}
+	c.host = func() (atLeast, atMost time.Duration) { // the clock waits for its mutex once it has read the time
+		c.mu.Lock()
+		time.AfterFunc(50*time.Millisecond, c.mu.Unlock)
+		return 0, 0
+	}
+	deadline := time.Now().Add(time.Hour)
+	if until := c.until(deadline); until.After(deadline) {
+		t.Errorf("told a time that is %v after the deadline", until.Sub(deadline))
+	}
 }
 
 // A name lingers for AtLeast after a grant also if the machine was suspended shortly before it: the client may not have noticed that yet.

@@ -365,6 +365,22 @@ func TestHandlerOfATransaction(t *testing.T) {
 	}
 }
 
+// A status that comes after the body is too late, as in net/http: the write was answered with 200, and is carried out.
+func TestStatusAfterTheBody(t *testing.T) {
+	guard := &transaction{}
+	h := fence.Handler(guard, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "written")
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	r := httptest.NewRequest(http.MethodPost, "/a", nil)
+	r.Header.Set(fence.TokenHeader, "5")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || w.Body.String() != "written" || !guard.done {
+		t.Errorf("%d %s; carried out: %t", w.Code, w.Body, guard.done)
+	}
+}
+
 // The response has the header fields that the service has left: one that an outer handler has set and the service has deleted is not in it.
 func TestServiceDeletesAHeaderField(t *testing.T) {
 	h := fence.Handler(&fence.Memory{}, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
