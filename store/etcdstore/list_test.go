@@ -46,8 +46,16 @@ func TestLongList(t *testing.T) {
 	if n != names {
 		t.Errorf("%d records, want %d", n, names)
 	}
-	if n, err := s.Sweep(background, 150); n != 150 || err != nil {
-		t.Errorf("a sweep forgot %d, %v, want 150", n, err)
+	for range 2 { // each ends in the middle of a page
+		if n, err := s.Sweep(background, 150); n != 150 || err != nil {
+			t.Errorf("a sweep forgot %d, %v, want 150", n, err)
+		}
+	}
+	for r, err := range s.List(background, "name/") {
+		if err != nil || r.Name != "name/000300" {
+			t.Errorf("%q, %v, is left after two sweeps, want all that come before the 300th forgotten", r.Name, err)
+		}
+		break
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -28,8 +29,9 @@ type tardy struct {
 
 	reads chan struct{} // unless it is nil, each read is told here, and never answered
 
-	breaks  bool // each stream, after its first reply
-	replied bool // on the latest stream
+	off     int64 // by how much its replies about a lease that is kept alive name another one
+	breaks  bool  // each stream, after its first reply
+	replied bool  // on the latest stream
 }
 
 const (
@@ -85,7 +87,7 @@ func (s *tardy) RecvMsg(reply any) error {
 	s.replied = true
 	time.Sleep(late)
 	r := reply.(*etcdserverpb.LeaseKeepAliveResponse) //nolint:forcetypeassert // of the only stream
-	r.ID, r.TTL = 1, granted
+	r.ID, r.TTL = 1+s.off, granted
 	return nil
 }
 
@@ -144,6 +146,26 @@ func TestStreamThatHasBroken(t *testing.T) {
 		if err := s.renew(t.Context(), of); err != nil {
 			t.Errorf("request %d: %v", i+1, err)
 		}
+	}
+}
+
+// TestReplyAboutAnotherLease: a reply that is about another lease of etcd than the request says nothing of how long the own one lasts.
+func TestReplyAboutAnotherLease(t *testing.T) {
+	server := &tardy{}
+	s := server.store(t)
+	s.renewing = true // nothing is kept alive in the background
+	of, err := s.session(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := of.bound
+	server.off = 1
+	if err := s.renew(t.Context(), of); err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) || of.gone || !of.bound.Equal(before) {
+		t.Errorf("a lease is kept alive by the reply about another one for another %v: %v", of.bound.Sub(before), err)
+	}
+	server.off = 0
+	if err := s.renew(t.Context(), of); err != nil || !of.bound.After(before) {
+		t.Errorf("the next reply keeps it alive for another %v: %v", of.bound.Sub(before), err)
 	}
 }
 

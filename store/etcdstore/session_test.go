@@ -56,6 +56,22 @@ func TestSessionsWithNamesAreKept(t *testing.T) {
 	}
 }
 
+// A session is kept alive for a place in a queue, until that is given up.
+func TestPlacesKeepTheirSession(t *testing.T) {
+	of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48, used: time.Now().Add(-time.Hour)}
+	of.keptUntil(time.Now().Add(time.Second))
+	s := &Store{sessions: map[string]*session{of.name: of}, classes: map[int64]*session{of.class: of}}
+	at := &place{}
+	s.attach(at, of)
+	if due, _ := s.due(); len(due) != 1 || of.abandoned {
+		t.Errorf("for a place %d sessions are to be kept alive, and it is given up: %v", len(due), of.abandoned)
+	}
+	s.attach(at, nil)
+	if due, _ := s.due(); len(due) != 0 || !of.abandoned {
+		t.Errorf("without a place %d sessions are to be kept alive, and it is given up: %v", len(due), of.abandoned)
+	}
+}
+
 // A lease is not ended while it is being extended, and is looked at again afterwards.
 func TestEndOfALeaseThatIsBeingExtended(t *testing.T) {
 	of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48}

@@ -92,6 +92,60 @@ func TestWatchEndsWithTheServers(t *testing.T) {
 	}
 }
 
+// A pausing client lets a test go first, each time when a store asks for it.
+type pausing struct {
+	given
+	first func()
+}
+
+func (p *pausing) get(ctx context.Context) (*clientv3.Client, error) {
+	p.first()
+	return p.given.get(ctx)
+}
+
+// TestWatchOfSessionsEndsBeforeThereIsAName: a watch of a name that begins just when etcd has ended the watch of the sessions is lost, too: it would hear of no lease that expires.
+func TestWatchOfSessionsEndsBeforeThereIsAName(t *testing.T) {
+	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(server.open)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s, err := New(client, Config{Prefix: "test/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	<-client.Watch(clientv3.WithRequireLeader(t.Context()), "another", clientv3.WithCreatedNotify()) // which keeps their stream open
+	asked, first := 0, func() {}
+	s.clients = &pausing{given{client}, func() { asked++; first() }}
+	before, err := s.Watch(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, first = 0, func() {
+		if asked == 2 { // the watch of the sessions was seen to run, and the name is not there yet
+			server.replies <- &etcdserverpb.WatchResponse{WatchId: 1, Canceled: true, CancelReason: "a test"}
+			for range before { // until its end
+			}
+		}
+	}
+	ended, err := s.Watch(t.Context(), []string{"b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case _, open := <-ended:
+		if open {
+			t.Error("the watch has a value")
+		}
+	default:
+		t.Error("the watch goes on, and nothing reports the ends of sessions")
+	}
+}
+
 // TestLateEvents: what a watch reports later than a reply has shown it, or something after it, changes nothing in what is known of a name.
 func TestLateEvents(t *testing.T) {
 	value := func(holder, session string) []byte {

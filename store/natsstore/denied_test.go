@@ -31,6 +31,9 @@ func TestDenialOfAnotherName(t *testing.T) {
 	if err := l.denied("$KV.locks.Job", nil); err != nil {
 		t.Errorf("another name: %v", err)
 	}
+	if err := l.denied("$KV.locks.job", nc.LastError()); err != nil { // the right may have been given since
+		t.Errorf("what was denied to an earlier request: %v", err)
+	}
 }
 
 // TestDenialOfReplies: who may not receive replies, for example since its rights have changed, does not know what became of its requests, as they are carried out.
