@@ -154,3 +154,22 @@ func TestChangeThatIsRepeatedTooLateIsUnknown(t *testing.T) {
 		})
 	}
 }
+
+// The name of who makes changes is cut: each record that says it is read again and again.
+func TestLongNameOfWhoMakesChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		leave(t, s, "job/tick", `{"schedule":"@every 1m0s"}`)
+		admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
+		longest := strings.Repeat("alice/", 21) + "as" // 128 bytes
+		for _, who := range []string{longest, longest + "b", strings.Repeat(longest, 700)} {
+			must(t, admin.By(who).Pause(background, "tick", "a test"))
+			job, err := admin.Job(background, "tick")
+			must(t, err)
+			check(t, "who has paused the job", job.Paused.By, longest)
+			actions, err := collect(admin.Actions(background))
+			must(t, err)
+			check(t, "who is listed", actions[len(actions)-1].By, longest)
+		}
+	})
+}

@@ -289,21 +289,27 @@ func TestANeedlessClaimKeepsNoDistance(t *testing.T) {
 type cannotBeginYet struct {
 	*soloisttest.Store
 	left atomic.Int32
-	late bool // it has recorded it when it says so
-	lost bool // it does not say so, but that nobody knows
+	late bool  // it has recorded it when it says so
+	lost bool  // it does not say so, but that nobody knows
+	last int32 // of the refusals, how many it does say all the same; it has recorded nothing then
 }
 
 func (s *cannotBeginYet) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	if strings.HasPrefix(extensions[0].Name, "job/") && s.left.Add(-1) >= 0 {
-		if s.late {
-			_, _ = s.Store.Extend(ctx, extensions)
-		}
-		if s.lost {
-			return nil, store.AsUnknown(errors.New("the reply was lost"))
-		}
-		return nil, errors.New("read-only")
+	if !strings.HasPrefix(extensions[0].Name, "job/") {
+		return s.Store.Extend(ctx, extensions)
 	}
-	return s.Store.Extend(ctx, extensions)
+	left := s.left.Add(-1)
+	if left < 0 {
+		return s.Store.Extend(ctx, extensions)
+	}
+	said := !s.lost || left < s.last
+	if s.late && (!s.lost || !said) {
+		_, _ = s.Store.Extend(ctx, extensions)
+	}
+	if !said {
+		return nil, store.AsUnknown(errors.New("the reply was lost"))
+	}
+	return nil, errors.New("read-only")
 }
 
 func (s *cannotBeginYet) Release(ctx context.Context, releases []store.Release) ([]error, error) {
@@ -352,16 +358,18 @@ func TestRunWhoseBeginningIsUnknown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		left     int32
 		late     bool
+		last     int32
 		outcomes []string
 	}{
-		"the reply was lost":     {1, true, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
-		"the request was lost":   {1, false, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
-		"some replies were lost": {5, true, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
-		"all replies are lost":   {math.MaxInt32, true, []string{soloist.OutcomeAbandoned, soloist.OutcomeOK}},
+		"the reply was lost":                        {1, true, 0, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
+		"the request was lost":                      {1, false, 0, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
+		"some replies were lost":                    {5, true, 0, []string{soloist.OutcomeOK, soloist.OutcomeOK}},
+		"the reply was lost, and the store refuses": {4, true, 3, []string{soloist.OutcomeOK, soloist.OutcomeOK}}, // which says nothing about the request before
+		"all replies are lost":                      {math.MaxInt32, true, 0, []string{soloist.OutcomeAbandoned, soloist.OutcomeOK}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, shared *soloisttest.Store, a, _ *soloist.Client) {
-				s := &cannotBeginYet{Store: shared, late: tt.late, lost: true}
+				s := &cannotBeginYet{Store: shared, late: tt.late, lost: true, last: tt.last}
 				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: soloist.CrashGiveUp, Do: func(context.Context, soloist.Run) error { return nil }}
 				stop := start(t, soloisttest.NewReplica(t, s, soloist.Config{Drain: -1}), job)
 				s.left.Store(tt.left)
