@@ -32,10 +32,29 @@ type backend struct {
 	high atomic.Uint64 // the highest sequence that the leader of the stream has confirmed or shown
 
 	mu      sync.Mutex
-	checked bool       // the bucket was found to be usable
-	atomic  bool       // it accepts atomic batches
-	reports bool       // it reports what was stored
-	fell    *fellError // its sequence has fallen: tokens may have been granted before, also when the sequence has caught up
+	checked bool         // the bucket was found to be usable
+	atomic  bool         // it accepts atomic batches
+	reports bool         // it reports what was stored
+	low     *lowSequence // its sequence may have fallen
+	fell    *fellError   // its sequence has fallen: tokens may have been granted before, also when the sequence has caught up
+}
+
+// A lowSequence is one that a server has shown although a later one was known.
+type lowSequence struct {
+	from, to   uint64
+	leadership leadership // in which it was shown
+}
+
+// What is known before a server is asked for the state of the bucket.
+type known struct {
+	high uint64       // the highest sequence that was confirmed or shown
+	low  *lowSequence // of which it was not found out yet whether the sequence has fallen
+}
+
+func (b *backend) known() known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return known{b.high.Load(), b.low}
 }
 
 // link returns a connection through which a bucket can be reached that was found to be usable.
@@ -50,17 +69,17 @@ func (b *backend) link(ctx context.Context) (*link, error) {
 	if checked {
 		return l, nil
 	}
-	high := b.high.Load()
+	before := b.known()
 	info, err := b.info(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.usable(ctx, l, info, high); err != nil {
+	if err := b.usable(ctx, l, info, before); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.checked, b.atomic, b.reports = b.fell == nil, info.Config.AllowAtomicPublish, b.wakes(&info.Config)
+	b.checked, b.atomic, b.reports = b.fell == nil && b.low == nil, info.Config.AllowAtomicPublish, b.wakes(&info.Config)
 	return l, nil
 }
 
@@ -279,11 +298,31 @@ func (b *backend) send(ctx context.Context, l *link, m *nats.Msg, fits func(ack)
 	return a.Sequence, nil
 }
 
+// suspect notes that the sequence may have fallen, until settle is told.
+func (b *backend) suspect(low *lowSequence) *lowSequence {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.checked, b.low = false, low
+	return low
+}
+
+// settle notes whether the sequence has fallen.
+func (b *backend) settle(low *lowSequence, fell bool) {
+	if fell {
+		_ = b.fallen(low.from, low.to)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.low == low {
+		b.low = nil
+	}
+}
+
 // fallen notes that the sequence has fallen. The error is that of the first time.
 func (b *backend) fallen(from, to uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.checked = false
+	b.checked, b.low = false, nil
 	if b.fell == nil {
 		b.fell = &fellError{bucket: b.bucket, from: from, to: to}
 	}

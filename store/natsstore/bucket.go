@@ -29,23 +29,66 @@ func (b *backend) info(ctx context.Context, l *link) (*jetstream.StreamInfo, err
 }
 
 // usable returns an error that is store.ErrUnusable if a bucket could lose records or grant a token twice. Any other error means that this was not found out.
-// high is the highest sequence that was confirmed or shown before the server was asked.
-func (b *backend) usable(ctx context.Context, l *link, info *jetstream.StreamInfo, high uint64) error {
+// before is what was known before the server was asked for info.
+func (b *backend) usable(ctx context.Context, l *link, info *jetstream.StreamInfo, before known) error {
 	for _, s := range b.settings() {
 		if found := s.wrong(&info.Config); found != "" {
 			return fmt.Errorf("natsstore: the bucket %q: %s is %s: %s: %w", b.bucket, s.name, found, s.rule(), store.ErrUnusable)
 		}
 	}
-	if info.State.LastSeq < high {
-		if err := b.confirm(ctx, l); err != nil {
-			return wrap(fmt.Sprintf("asking whether the sequence of the bucket %q has fallen from %d to %d", b.bucket, high, info.State.LastSeq), err)
+	low := before.low
+	if last := info.State.LastSeq; last < before.high {
+		low = b.suspect(&lowSequence{from: before.high, to: last, leadership: leadershipOf(info)})
+	}
+	if low != nil {
+		if err := b.judge(ctx, l, low); err != nil {
+			return err
 		}
 	}
 	return b.above(info.Config.FirstSeq)
 }
 
-// confirm sends a message that stores no record, so that send notes whether the sequence has fallen. A leader that was cut off reports an earlier sequence, too, but only
-// the leader of a majority confirms a message.
+// A leadership is the time in which one server leads a stream.
+type leadership struct {
+	server string // "" if the stream has no leader
+	since  time.Time
+	alone  bool // no other server has the stream, so none can lead it
+}
+
+// leadershipOf returns that in which a stream was shown.
+func leadershipOf(info *jetstream.StreamInfo) leadership {
+	c := info.Cluster
+	if c == nil || len(c.Replicas) == 0 {
+		return leadership{alone: true}
+	}
+	of := leadership{server: c.Leader}
+	if c.LeaderSince != nil { // older servers do not report it
+		of.since = *c.LeaderSince
+	}
+	return of
+}
+
+// judge notes whether the sequence has fallen, where one was shown that is too low. A leader that was cut off reports an earlier sequence, too, but only the leader of
+// a majority confirms a message. The sequence of that may be as high as before if others have written meanwhile. So the leader is asked again: if it is still the one
+// that showed the low sequence, and has the message, no other one led then, and the sequence has fallen.
+func (b *backend) judge(ctx context.Context, l *link, low *lowSequence) error {
+	fell := low.leadership.alone
+	if !fell {
+		if err := b.confirm(ctx, l); err != nil {
+			return wrap(fmt.Sprintf("asking whether the sequence of the bucket %q has fallen from %d to %d", b.bucket, low.from, low.to), err)
+		}
+		info, err := b.info(ctx, l)
+		if err != nil {
+			return err
+		}
+		now := leadershipOf(info)
+		fell = now.server != "" && now.server == low.leadership.server && now.since.Equal(low.leadership.since) && info.State.LastSeq > low.from
+	}
+	b.settle(low, fell)
+	return nil
+}
+
+// confirm sends a message that stores no record. send notes that the sequence has fallen if that of the message is too low.
 func (b *backend) confirm(ctx context.Context, l *link) error {
 	m := nats.NewMsg(l.puts + b.record(keyOf(probe)))
 	remove(m)

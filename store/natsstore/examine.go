@@ -22,7 +22,7 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 	if err != nil {
 		return store.Capabilities{}, wrap("connecting", err)
 	}
-	high := b.high.Load()
+	before := b.known()
 	info, err := b.info(ctx, l)
 	if err != nil {
 		return store.Capabilities{}, err
@@ -39,7 +39,7 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 		c.Durable = store.Promise{Answer: store.Unknown, Why: why}
 		c.Fencing = store.Promise{Answer: store.Unknown, Why: "what a failure of power makes the servers forget can be granted again with the same token: " + why}
 	}
-	if err := b.usable(ctx, l, info, high); err != nil {
+	if err := b.usable(ctx, l, info, before); err != nil {
 		if !errors.Is(err, store.ErrUnusable) {
 			return store.Capabilities{}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/natsstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -22,7 +25,7 @@ import (
 // A liar passes on what a client and a server say to each other, and changes what the server says.
 type liar struct {
 	net.Listener
-	lie atomic.Pointer[func(payload []byte) []byte] // of the same length, or nil to say nothing; no function to be honest
+	lie atomic.Pointer[func(payload []byte) []byte] // nil to say nothing; headers keep their length; no function to be honest
 }
 
 func newLiar(t *testing.T, server string) *liar {
@@ -68,6 +71,8 @@ func (l *liar) replies(client io.Writer, server io.Reader) {
 				if payload = (*lie)(payload); payload == nil {
 					continue
 				}
+				fields[len(fields)-1] = strconv.AppendInt(nil, int64(len(payload)-len("\r\n")), 10)
+				line = append(bytes.Join(fields, []byte(" ")), "\r\n"...)
 			}
 			line = append(line, payload...)
 		}
@@ -175,10 +180,39 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 	}
 }
 
+// isInfo reports whether a payload is a reply about a bucket.
+func isInfo(payload []byte) bool { return bytes.Contains(payload, []byte("stream_info_response")) }
+
+// isAck reports whether a payload confirms a message.
+func isAck(payload []byte) bool { return bytes.Contains(payload, []byte(`"stream":"KV`)) }
+
+// led is a reply about a bucket as one of three servers gives it that leads since then.
+func led(info []byte, leader string, since time.Time) []byte {
+	const before = `"ts":"`
+	return bytes.Replace(info, []byte(before), fmt.Appendf(nil, `"cluster":{"leader":%q,"leader_since":%q,"replicas":[{"name":"n8"},{"name":"n9"}]},%s`, leader, since.Format(time.RFC3339Nano), before), 1)
+}
+
 // TestLeaderThatWasCutOff: a leader that is cut off does not know yet that another one has confirmed more. What it reports does not mean that the
 // sequence has fallen, which the store would keep to until its process ends. That is asked with a message, which only the leader of a majority confirms.
 func TestLeaderThatWasCutOff(t *testing.T) {
-	for name, confirms := range map[string]bool{"alone": false, "beside the new one": true} {
+	began := time.Now()
+	type leadership struct {
+		server string
+		since  time.Time
+	}
+	old := leadership{"n0", began}
+	for name, c := range map[string]struct {
+		confirms bool
+		lies     int32 // so many replies about the bucket show an earlier sequence
+		was, is  leadership
+	}{
+		"alone":                      {false, 1, old, old},
+		"beside the new one":         {true, 2, old, old},
+		"before the new one":         {true, 1, old, leadership{"n1", began}},
+		"before it leads once more":  {true, 1, old, leadership{"n0", began.Add(time.Nanosecond)}},
+		"before nobody leads":        {true, 1, old, leadership{}},
+		"one that does not lead now": {true, 1, leadership{}, leadership{}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLiar(t, shared(t).Addr)
 			s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh()})
@@ -190,13 +224,14 @@ func TestLeaderThatWasCutOff(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
-			var lies, confirmations atomic.Int32
+			var infos, confirmations atomic.Int32
 			before := func(payload []byte) []byte {
 				switch {
-				case bytes.Contains(payload, []byte("stream_info_response")):
-					lies.Add(1)
-					return bytes.Replace(payload, []byte(`"last_seq":1`), []byte(`"past_seq":1`), 1)
-				case bytes.Contains(payload, []byte(`"stream":"KV`)) && !confirms:
+				case isInfo(payload) && infos.Add(1) <= c.lies:
+					return led(bytes.Replace(payload, []byte(`"last_seq":1`), []byte(`"past_seq":1`), 1), c.was.server, c.was.since)
+				case isInfo(payload):
+					return led(payload, c.is.server, c.is.since)
+				case isAck(payload) && !c.confirms:
 					confirmations.Add(1)
 					cancel() // it would wait
 					return nil
@@ -205,20 +240,144 @@ func TestLeaderThatWasCutOff(t *testing.T) {
 			}
 			l.lie.Store(&before)
 			_, err := acquire(ctx, s, "b", "x", time.Hour)
-			l.lie.Store(nil)
 			switch {
-			case lies.Load() == 0:
+			case infos.Load() < c.lies:
 				t.Fatal("the bucket was not looked at")
-			case confirms && err != nil:
+			case c.confirms && err != nil:
 				t.Errorf("although a message was confirmed: %v", err)
-			case !confirms && (!errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnusable) || confirmations.Load() != 1):
+			case !c.confirms && (!errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnusable) || confirmations.Load() != 1):
 				t.Errorf("got %v after %d confirmations that were lost, want that the context has ended, after one", err, confirmations.Load())
 			}
+			l.lie.Store(nil)
 			if _, err := acquire(background, s, "c", "x", time.Hour); err != nil {
 				t.Errorf("by the new leader: %v", err)
 			}
 		})
 	}
+}
+
+// TestFallenSequenceThatCatchesUp: that a sequence has fallen is noticed also if others have written so much that it has caught up: before the message is confirmed
+// with which that is asked, or when its confirmation was lost. Of a cluster, the leader that showed an earlier sequence is the one that shows a later one then.
+func TestFallenSequenceThatCatchesUp(t *testing.T) {
+	began := time.Now()
+	for name, cluster := range map[string]bool{"one server": false, "three servers": true} {
+		for then, lost := range map[string]bool{"before a confirmation": false, "after a confirmation was lost": true} {
+			t.Run(name+" "+then, func(t *testing.T) {
+				server := shared(t).Addr
+				s := catchesUp{direct: connect(t, server), liar: newLiar(t, server), lost: lost, info: func(payload []byte) []byte {
+					if cluster {
+						return led(payload, "n0", began)
+					}
+					return payload
+				}}
+				bucket := fresh()
+				made(t, s.direct, natsstore.Config{Bucket: bucket})
+				first, later := s.claims(t, bucket)
+				if lost && cluster {
+					if !errors.Is(first, context.Canceled) || errors.Is(first, store.ErrUnusable) {
+						t.Errorf("without a confirmation: %v", first)
+					}
+					first = later
+				}
+				for _, err := range []error{first, later} {
+					if !errors.Is(err, store.ErrUnusable) || !says(err, "has fallen") || errors.Is(err, store.ErrUnknown) {
+						t.Errorf("got %v, want that the sequence has fallen", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestFallenSequenceInACluster: servers show who leads, and since when, so that the same leadership is known again.
+func TestFallenSequenceInACluster(t *testing.T) {
+	c := three(t)
+	for _, lost := range []bool{false, true} {
+		servers.Wait(t, "a leader that leads all the time", func() bool {
+			s := catchesUp{direct: connect(t, c[0].Addr), liar: newLiar(t, c[1].Addr), lost: lost}
+			var leaderships []string
+			s.info = func(payload []byte) []byte {
+				var reply struct {
+					Cluster struct {
+						Leader string
+						Since  string `json:"leader_since"`
+					}
+				}
+				_ = json.Unmarshal(payload, &reply)
+				leaderships = append(leaderships, reply.Cluster.Leader+" "+reply.Cluster.Since)
+				return payload
+			}
+			_, later := s.claims(t, c.bucket(t))
+			if errors.Is(later, store.ErrUnusable) && says(later, "has fallen") {
+				return true
+			}
+			if leaderships = slices.Compact(leaderships); later == nil && len(leaderships) == 1 {
+				t.Fatalf("granted under one leader (%q), want that the sequence has fallen", leaderships)
+			}
+			return false
+		})
+	}
+}
+
+// catchesUp is how a store looks at a bucket whose sequence has fallen and catches up.
+type catchesUp struct {
+	direct jetstream.JetStream
+	liar   *liar
+	lost   bool                        // it catches up after the confirmation of the store was lost, otherwise before that
+	info   func(payload []byte) []byte // what becomes of replies about the bucket
+}
+
+// claims returns what becomes of a claim while the sequence catches up, and of one after that.
+func (c catchesUp) claims(t *testing.T, bucket string) (first, later error) {
+	t.Helper()
+	s := open(t, connect(t, c.liar.Addr().String()), natsstore.Config{Bucket: bucket})
+	before, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Migrate(background); err != nil { // after which it looks at the bucket again
+		t.Fatal(err)
+	}
+	anew(t, c.direct, bucket, uint64(before.Token), func() {})
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	var infos atomic.Int32
+	looked, caughtUp := make(chan struct{}), make(chan struct{})
+	lie := func(payload []byte) []byte {
+		switch {
+		case isInfo(payload):
+			if infos.Add(1) == 1 {
+				close(looked)
+				<-caughtUp
+			}
+			return c.info(payload)
+		case isAck(payload) && c.lost:
+			cancel() // it would wait
+			return nil
+		}
+		return payload
+	}
+	c.liar.lie.Store(&lie)
+	claimed := make(chan error, 1)
+	go func() { _, err := acquire(ctx, s, "b", "x", time.Hour); claimed <- err }()
+	<-looked
+	if !c.lost {
+		catchUp(t, c.direct, bucket, before.Token)
+	}
+	close(caughtUp)
+	first = <-claimed
+	if c.lost {
+		catchUp(t, c.direct, bucket, before.Token)
+		honest := func(payload []byte) []byte {
+			if isInfo(payload) {
+				return c.info(payload)
+			}
+			return payload
+		}
+		c.liar.lie.Store(&honest)
+	}
+	_, later = acquire(background, s, "c", "x", time.Hour)
+	return first, later
 }
 
 // TestLyingReplies: a reply that is not that to what was written confirms nothing. What it was is unknown.
