@@ -157,6 +157,45 @@ func TestEachStatementHasItsOutcome(t *testing.T) {
 	}
 }
 
+// TestStatementsThatAreRefused: a statement of a batch that is refused has the meaning and the words that a single write has.
+func TestStatementsThatAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		statement, write string // what the service calls it
+		is               error
+		says             string
+	}{
+		{"AccessDenied", "AccessDeniedException", fs.ErrPermission, "docs/stores/dynamodb.md"},
+		{"ResourceNotFound", "ResourceNotFoundException", store.ErrSchema, "soloist migrate up"},
+	} {
+		t.Run(test.statement, func(t *testing.T) {
+			s := scripted(t, func(operation, request string) (int, string) {
+				switch operation {
+				case "DescribeTable":
+					return 200, fmt.Sprintf(goodTable, "")
+				case "BatchExecuteStatement":
+					return 200, fmt.Sprintf(`{"Responses": [{}, {"Error": {"Code": %q, "Message": "so it is"}}]}`, test.statement)
+				case "UpdateItem", "PutItem":
+					return 400, failure(test.write)
+				}
+				return 200, "{}"
+			})
+			outcomes, err := acquire(s, "a", "b")
+			if err != nil || outcomes[0].Err != nil {
+				t.Fatal(outcomes, err)
+			}
+			single, err := acquire(s, "b")
+			if err == nil {
+				err = single[0].Err
+			}
+			for what, err := range map[string]error{"of a batch": outcomes[1].Err, "single": err} {
+				if !errors.Is(err, test.is) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), test.write+": so it is") {
+					t.Errorf("%s: %v, want an error that is %v, and says %q", what, err, test.is, test.says)
+				}
+			}
+		})
+	}
+}
+
 // TestConflictThatTellsNoItem: of a statement that was refused because there is an item, but which the service does not return, the item is read: who has the name is told, not that nobody
 // has it.
 func TestConflictThatTellsNoItem(t *testing.T) {

@@ -2,13 +2,14 @@ package dynamostore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
@@ -103,12 +104,17 @@ func refused(c casstore.Change, r types.BatchStatementResponse) casstore.Result 
 	}
 }
 
+// statementError is what a single write returns where the service has a code of its own for statements.
 func statementError(r types.BatchStatementResponse) error {
-	text := string(r.Error.Code)
-	if r.Error.Message != nil {
-		text += ": " + *r.Error.Message
+	message := aws.ToString(r.Error.Message)
+	switch code := r.Error.Code; code {
+	case types.BatchStatementErrorCodeEnumAccessDenied:
+		return wrap("writing", &smithy.GenericAPIError{Code: noRight, Message: message})
+	case types.BatchStatementErrorCodeEnumResourceNotFound:
+		return wrap("writing", &types.ResourceNotFoundException{Message: r.Error.Message})
+	default:
+		return wrap("writing", &smithy.GenericAPIError{Code: string(code), Message: message})
 	}
-	return errors.New("dynamostore: writing: " + text)
 }
 
 // tooMany reports whether a statement was refused because there are too many.
