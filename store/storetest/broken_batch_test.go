@@ -109,6 +109,20 @@ var batchFlaws = []flaw{
 		}
 		return errs, nil
 	}})},
+	{"batch-repeats-releases", "a release that repeats another of its batch may have any token", always(bend{releases: func(_ context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		ended := map[string]int64{}
+		errs := make([]error, len(releases))
+		for i, r := range releases {
+			key := r.Name + "\x00" + r.Holder
+			if token, again := ended[key]; again {
+				r.Token = token
+			}
+			if errs[i] = release(s, r); errs[i] == nil {
+				ended[key] = r.Token
+			}
+		}
+		return errs, nil
+	}})},
 	{"batch-invalid-alone", "one invalid claim fails the call", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
 		for _, c := range claims {
 			if err := c.Check(); err != nil {

@@ -19,7 +19,7 @@ var batchLaws = []law{
 	{name: "batch-repeats-extensions", check: batchRepeatsExtensions,
 		rule: "Extensions that repeat a lease are decided in order: the last state stays, and the greatest mark and end."},
 	{name: "batch-repeats-releases", check: batchRepeatsReleases,
-		rule: "Releases that repeat a lease are decided in order: the first ends it, the others repeat a release."},
+		rule: "Releases that repeat a lease are decided in order: the first ends it, the others repeat a release. That of an earlier lease of the holder is lost."},
 	{name: "batch-invalid-alone", check: batchInvalidAlone,
 		rule: "An invalid element fails alone, with an *InvalidError; the others of its batch are decided."},
 	{name: "batch-many", check: batchMany,
@@ -163,10 +163,12 @@ func batchRepeatsExtensions(s *subject) {
 }
 
 func batchRepeatsReleases(s *subject) {
-	l := s.take(s.name(), "a", hour)
+	before := s.take(s.name(), "a", hour)
+	s.released(before.ending())
+	l := s.take(before.name, "a", hour)
 	wrong := lease{l.Grant, l.name, "b"}.leaving(99, []byte("wrong"))
-	s.answers(s.releases(wrong, l.leaving(5, []byte("first")), l.leaving(2, []byte("second")), l.leaving(6, []byte("third")), wrong),
-		store.ErrLost, nil, nil, store.ErrLost, store.ErrLost)
+	s.answers(s.releases(wrong, l.leaving(5, []byte("first")), before.ending(), l.leaving(2, []byte("second")), l.leaving(6, []byte("third")), wrong),
+		store.ErrLost, nil, store.ErrLost, nil, store.ErrLost, store.ErrLost)
 	if r := s.record(l.name); r.Mark != 5 || string(r.State) != "first" || !r.Free() {
 		s.fail("a record with "+sketch(r), "a free one, mark 5, state %q", "first")
 	}
