@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -77,6 +79,17 @@ func (e *StartError) Error() string { return fmt.Sprintf("can't run %q: %s", e.F
 
 // Unwrap returns what the system said.
 func (e *StartError) Unwrap() error { return e.Err }
+
+// Lasts reports whether another try would fail, too, until somebody changes something. Other errors may go away by themselves: the
+// machine has no process, memory or file descriptor left for a moment, or the program is being written.
+func (e *StartError) Lasts() bool {
+	return e.Err == nil || slices.ContainsFunc(lasting, func(err error) bool { return errors.Is(e.Err, err) })
+}
+
+var lasting = []error{
+	os.ErrNotExist, os.ErrPermission, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.ENOEXEC, syscall.E2BIG,
+	syscall.EINVAL, // an argument or a variable has a zero byte
+}
 
 // A LeftError names processes that go on when the command has ended.
 type LeftError struct {

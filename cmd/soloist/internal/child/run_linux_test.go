@@ -35,6 +35,10 @@ func TestExitCodes(t *testing.T) {
 	plain := write("plain", "echo", 0o644)
 	junk := write("junk", "\x01\x02", 0o755)
 	orphan := write("orphan", "#!/no/such/interpreter\n", 0o755)
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
 	for name, row := range map[string]struct {
 		args []string
 		env  []string
@@ -55,6 +59,10 @@ func TestExitCodes(t *testing.T) {
 		"no program":       {args: []string{junk}, code: 126, says: "#!/bin/sh"},
 		"no interpreter":   {args: []string{orphan}, code: 126, says: "interpreter"},
 		"a file as folder": {args: []string{plain + "/x"}, code: 127, says: "no such file"},
+		"a loop of links":  {args: []string{loop}, code: 126, says: "symbolic links"},
+		"a long name":      {args: []string{"/" + strings.Repeat("x", 300)}, code: 126, says: "name too long"},
+		"a long argument":  {args: sh(strings.Repeat("x", 1<<20)), code: 126, says: "too long for this system"},
+		"a zero byte":      {args: sh("\x00"), code: 126, says: "invalid argument"},
 		"no command":       {code: 127, says: "no command"},
 		"empty command":    {args: []string{""}, code: 127, says: "no command"},
 	} {
@@ -69,8 +77,19 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("error %v", err)
 			case row.says != "" && (!errors.As(err, &start) || !strings.Contains(err.Error(), row.says)):
 				t.Errorf("error %v, want one that says %q", err, row.says)
+			case start != nil && !start.Lasts():
+				t.Errorf("%v is told as one that goes away by itself", err)
 			}
 		})
+	}
+}
+
+func TestStartErrorsThatGoAway(t *testing.T) {
+	for _, err := range []error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ETXTBSY, unix.EIO} {
+		start := &StartError{Err: os.NewSyscallError("pipe2", err)}
+		if start.Lasts() {
+			t.Errorf("%v is told as one that lasts", err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package notify
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -27,9 +28,12 @@ func (c *command) send(ctx context.Context, n Notice, body []byte) error {
 		Env: child.Environ(c.environ, map[string]string{"SOLOIST_NAME": n.Job, "SOLOIST_NOTICE": string(n.Kind), "SOLOIST_NOTICE_ID": n.ID}),
 	}
 	result, err := run.Run(ctx)
+	var failed *child.StartError
 	switch {
-	case !result.Ran:
+	case errors.As(err, &failed) && failed.Lasts():
 		return permanent{err}
+	case !result.Ran:
+		return err
 	case result.Stopped:
 		return fmt.Errorf("%s took too long, and was stopped", c.args[0])
 	case result.Code != 0:

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -1144,6 +1145,17 @@ func TestCommandFails(t *testing.T) {
 	if err := (&command{args: []string{"/nowhere/mail"}}).send(background, Notice{}, nil); !errors.As(err, &hopeless) {
 		t.Errorf("a program that is not there: %v", err)
 	}
+	busy := filepath.Join(t.TempDir(), "busy")
+	written, err := os.OpenFile(busy, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = written.Close() }()
+	_, _ = written.WriteString("#!/bin/sh\n")
+	err = (&command{args: []string{busy}}).send(background, Notice{}, nil)
+	if err != nil && !errors.Is(err, syscall.ETXTBSY) || errors.As(err, &hopeless) { // some systems run it
+		t.Errorf("a program that is being written: %v, permanent %t", err, errors.As(err, &hopeless))
+	}
 	var short start
 	if _, _ = short.Write([]byte("no")); string(short.text()) != "no" {
 		t.Errorf("%q of its errors is kept", short.text())
@@ -1169,5 +1181,9 @@ func TestCommandFails(t *testing.T) {
 	err = (&command{args: []string{"/bin/sh", "-c", `touch "$0"; while :; do sleep 60; done`, begun}}).send(ctx, Notice{}, nil)
 	if err == nil || errors.As(err, &hopeless) || !strings.Contains(err.Error(), "took too long") {
 		t.Errorf("a command that does not end: %v", err)
+	}
+	err = (&command{args: []string{"/bin/true"}}).send(ctx, Notice{}, nil)
+	if !errors.Is(err, context.Canceled) || errors.As(err, &hopeless) {
+		t.Errorf("a command whose time is over before it begins: %v", err)
 	}
 }
