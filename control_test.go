@@ -579,6 +579,25 @@ func TestAPauseOfAllJobsAfterOneOfAJob(t *testing.T) {
 	})
 }
 
+// What fell into the pause of a job is dropped by the end of that pause, also when all jobs had been paused and resumed before.
+func TestAPauseOfAJobAfterOneOfAllJobs(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		admin := b.Admin()
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Missed: soloist.MissedAll, Do: r.do})
+		time.Sleep(time.Minute)
+		must(t, admin.PauseAll(background, "with all"))
+		time.Sleep(90 * time.Minute)
+		must(t, admin.ResumeAll(background))
+		must(t, admin.Pause(background, "tick", "alone"))
+		time.Sleep(2 * time.Hour)
+		must(t, admin.Resume(background, "tick"))
+		time.Sleep(time.Hour)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{4 * time.Hour})
+	})
+}
+
 // One replica whose record cannot be read does not keep another one from being triggered that has the job.
 func TestTriggerBesideARecordThatCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
