@@ -183,9 +183,9 @@ func (b *backend) find(ctx context.Context, e entry, sent bool) (*log, casstore.
 			return l, casstore.Result{Err: store.AsUnknown(err), Current: &now}
 		case found == tookEffect:
 			return l, casstore.Result{Version: e.Version}
-		case found == wasRefused || !sent:
+		case found == wasRefused || !sent && !(found == isLost && e.Released):
 			return l, casstore.Result{Err: casstore.ErrConflict, Current: &now}
-		case found == isLost:
+		case found == isLost: // a release may have been carried out twice, at first with effect, and met no run the second time
 			err := fmt.Errorf("temporalstore: the run of %q that the write was sent to is not known any more", e.Name)
 			return l, casstore.Result{Err: store.AsUnknown(err), Current: &now}
 		}
@@ -215,8 +215,8 @@ const (
 const runsBack = 8
 
 // search looks for a write in a run and, if that was continued in between, in those before: back to the run that has the write that it replaces. A run that
-// has refused the write is not the end of that: the client library repeats signals by itself, so the write may have taken effect in a run before. If that was
-// a release, its record may have been forgotten and made anew since, in a run that does not lead back.
+// has refused the write is not the end of that: a signal may be carried out twice, as where a client or a proxy repeats it, so the write may have taken effect in
+// a run before. If that was a release, its record may have been forgotten and made anew since, in a run that does not lead back.
 func (b *backend) search(ctx context.Context, l *log, e entry) (finding, error) {
 	here, lost := notYet, isLost // what it is if nothing more is found
 	for range 1 + runsBack {

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/command/v1"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
@@ -221,6 +222,38 @@ func TestRepeatedReleaseOfAForgottenRecord(t *testing.T) {
 			}
 			grant(t, other, "name", "b", time.Hour)
 			err = send()
+		}
+		return err
+	}), cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	errs, err := s.Release(background, []store.Release{{Name: "name", Holder: "a", Token: token}})
+	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want unknown", err)
+	}
+}
+
+// TestRepeatedReleaseWithoutARun: a release took effect, and its record was forgotten, made anew and forgotten again. The signal is carried out once more, and finds no
+// run that is open. That the lease was lost is not certain.
+func TestRepeatedReleaseWithoutARun(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	other := on(t, c, cfg)
+	forget := func() {
+		if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+			t.Errorf("forgot %d, %v", n, err)
+		}
+	}
+	var signals atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		err := send()
+		if method == "SignalWorkflowExecution" && signals.Add(1) == 1 {
+			forget()
+			release(t, other, "name", "b", grant(t, other, "name", "b", time.Hour), 0)
+			forget()
+			err = send()
+			var none *serviceerror.NotFound
+			if !errors.As(err, &none) && status.Code(err) != codes.NotFound {
+				t.Errorf("the second time: %v, want that no run is open", err)
+			}
 		}
 		return err
 	}), cfg)
