@@ -152,7 +152,7 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 				return servedBy(job, number, state.Runs)
 			case forgotten(records[0]):
 				return RunRecord{}, fmt.Errorf("the manual run of job %q was not begun before the job was forgotten: %w", job, ErrNoJob)
-			case unreadable == nil && max(ctl.Trigger, -state.Pending) < number:
+			case records[0].Free() && unreadable == nil && max(ctl.Trigger, -state.Pending) < number: // who has the record may be running it, or forgetting the job
 				return RunRecord{}, fmt.Errorf("the manual run of job %q was not begun, and nothing asks for it any more: the job was forgotten and registered anew, or the record of the request was removed", job)
 			}
 		}

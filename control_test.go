@@ -500,6 +500,30 @@ func TestManualRunOfAForgottenJob(t *testing.T) {
 	}
 }
 
+// Who waits for a manual run while its job is being forgotten waits for the end of that, and then says that there is no such job.
+func TestManualRunWhileItsJobIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := soloisttest.NewStore()
+		has := network.Share()
+		start(t, soloisttest.NewReplica(t, has, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(time.Second)
+		has.Break(errors.New("away"))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := soloisttest.NewReplica(t, network.Share(), soloist.Config{}).Admin().TriggerAndWait(background, "tick")
+			ended <- err
+		}()
+		time.Sleep(40 * time.Second)
+		forgets := &troubled{Store: network.Share(), released: func(rel store.Release) {
+			if rel.Name == "control/tick" { // then the record of the job comes
+				time.Sleep(3 * time.Second)
+			}
+		}}
+		must(t, soloisttest.NewReplica(t, forgets, soloist.Config{RequestTimeout: 10 * time.Second}).Admin().Forget(background, "tick"))
+		wantIs(t, "waiting for the run", <-ended, soloist.ErrNoJob)
+	})
+}
+
 // Where the store cannot notify, a manual run begins soon all the same.
 func TestManualRunWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,7 +61,8 @@ func (d *director) progress(format string, args ...any) {
 func (d *director) launch(name string) error {
 	h := &d.history
 	p, err := fleet.Launch{
-		Name: name, Executable: d.Executable, Args: append(slices.Clone(d.Args), name, d.path, d.service.url), Failed: h.fail,
+		Name: name, Executable: d.Executable, Args: append(slices.Clone(d.Args), name, d.path, d.service.url),
+		Failed: func(e *fleet.EndedError) { h.fail(e) },
 		Line: func(line []byte) {
 			var e event
 			if json.Unmarshal(line, &e) == nil { // a killed process may have begun a line

@@ -35,7 +35,7 @@ type Launch struct {
 	Args       []string
 	Env        []string          // nil: that of this process
 	Line       func(line []byte) // gets each line that the replica writes, until the call returns
-	Failed     func(error)       // is told that it has ended without having been told to, by an *EndedError
+	Failed     func(*EndedError) // gets that it has ended without having been told to, or has crashed, before Gone is closed
 }
 
 // Start starts a replica. No context ends it: it is told to end, and by which signal.
@@ -67,14 +67,14 @@ func (p *Process) follow(l Launch, out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		l.Line(lines.Bytes())
 	}
-	err := p.cmd.Wait()
-	if !p.ending.Load() {
-		l.Failed(p.ended(err))
+	e := p.ended(p.cmd.Wait())
+	if e.Crashed || !p.ending.Load() {
+		l.Failed(e)
 	}
 	close(p.gone)
 }
 
-// An EndedError says that a replica has ended by itself.
+// An EndedError says that a replica has ended by itself, or has crashed when it was told to end.
 type EndedError struct {
 	Name    string
 	How     string // it ended: "exit status 2"
@@ -83,15 +83,19 @@ type EndedError struct {
 }
 
 func (e *EndedError) Error() string {
-	return fmt.Sprintf("replica %s has ended by itself, %s; it said: %s", e.Name, e.How, e.Said)
+	what := "ended by itself"
+	if e.Crashed {
+		what = "crashed"
+	}
+	return fmt.Sprintf("replica %s has %s, %s; it said: %s", e.Name, what, e.How, e.Said)
 }
 
 // crashStatus is the exit status of a Go program that panics.
 const crashStatus = 2
 
-// ended reports how the process ended by itself. A caller that adopts orphans in this process may have waited for it
+// ended reports how the process ended. A caller that adopts orphans in this process may have waited for it
 // before us, and nobody knows its status then.
-func (p *Process) ended(err error) error {
+func (p *Process) ended(err error) *EndedError {
 	e := &EndedError{Name: p.Name, How: "exit status 0", Said: p.log.String()}
 	var exit *exec.ExitError
 	switch {

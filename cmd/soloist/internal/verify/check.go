@@ -102,19 +102,22 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// jobRule expects every scheduled time from the first to the last that was recorded. zero is as late as the wall clock has shown it: no run
+// jobRule expects every scheduled time from the first that was begun, which may have been cut off, to the last that was recorded. zero is as late as the wall clock has shown it: no run
 // began before it was due by a clock that was put back since.
 func jobRule(h proof.History, zero time.Time) proof.JobRule {
+	rule := proof.JobRule{Name: "job", Zero: zero.Add(due).UnixMilli()}
 	first, last := int64(0), int64(0)
 	for _, e := range h {
-		if e.Kind == proof.Run && e.Recorded > 0 && e.Result == proof.Okay {
-			if first == 0 || e.Mark < first {
-				first = e.Mark
-			}
+		if e.Kind != proof.Run || e.Name != rule.Name || e.Manual {
+			continue
+		}
+		if first == 0 || e.Mark < first {
+			first = e.Mark
+		}
+		if e.Recorded > 0 && e.Result == proof.Okay {
 			last = max(last, e.Mark)
 		}
 	}
-	rule := proof.JobRule{Name: "job", Zero: zero.Add(due).UnixMilli()}
 	for mark := first; mark > 0 && mark <= last; mark += jobEvery.Milliseconds() {
 		rule.Expected = append(rule.Expected, mark)
 	}

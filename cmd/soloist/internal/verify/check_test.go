@@ -73,9 +73,16 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	begun := func(token, mark int64, at time.Duration) event {
 		return event{Event: proof.Event{Kind: proof.Run, Name: "job", Token: token, Mark: mark, At: at, Until: at + ms, Result: proof.Okay}}
 	}
+	running := func(token, mark int64, at time.Duration) event {
+		return event{Event: proof.Event{Kind: proof.Run, Name: "job", Token: token, Mark: mark, At: at, Until: proof.Never, Result: proof.Unknown}}
+	}
 	ended := func(token, mark int64, at time.Duration) event {
 		e := asked(proof.Release, "a", "@n/job/job", token, at, at+ms, proof.Okay)
 		e.Mark = mark
+		return e
+	}
+	by := func(replica string, e event) event {
+		e.Replica, e.Holder = replica, replica+"1"
 		return e
 	}
 	element := func(token int64, at time.Duration) event {
@@ -106,6 +113,10 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"a run that was recorded is run again": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms), begun(2, 500, 9*ms)}, proof.JobsChecker},
 		"a scheduled time is left out": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms),
 			claim("a", 2, 500*ms, job), begun(2, 1500, 502*ms), ended(2, 1500, 504*ms)}, proof.JobsChecker},
+		"the first scheduled time is cut off and left out": {[]event{claim("a", 1, 0, job), running(1, 500, 2*ms),
+			claim("b", 3, 1010*ms, job), begun(3, 1000, 1012*ms), by("b", ended(3, 1000, 1014*ms))}, "was left out"},
+		"the first scheduled time is cut off and run again": {[]event{claim("a", 1, 0, job), running(1, 500, 2*ms),
+			claim("b", 3, 1010*ms, job), begun(3, 500, 1012*ms), by("b", ended(3, 500, 1014*ms))}, ""},
 		"a mark that a sweep has forgotten too early": {[]event{claim("a", 3, 0, el), kept(done("a", 3, 2*ms), time.Hour),
 			{Event: proof.Event{Kind: proof.Swept, At: 5 * ms}}, claim("b", 4, 9*ms, el)}, proof.Linearizability},
 		"a mark that a sweep may forget": {[]event{claim("a", 3, 0, el), kept(done("a", 3, 2*ms), ms),

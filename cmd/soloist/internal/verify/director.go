@@ -140,14 +140,11 @@ func (d *director) launch(unsafe bool) error {
 	return err
 }
 
-// failed notes a replica that has ended by itself.
-func (d *director) failed(err error) {
+// failed notes a replica that has ended by itself, or has crashed.
+func (d *director) failed(e *fleet.EndedError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var ended *fleet.EndedError
-	if errors.As(err, &ended) {
-		d.ended = append(d.ended, ended)
-	}
+	d.ended = append(d.ended, e)
 }
 
 // direct lets fleets work, each with a longer TTL than the one before, until one has come to the end of the run.

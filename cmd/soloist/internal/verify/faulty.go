@@ -165,11 +165,12 @@ func (l *link) Choose(ctx context.Context, names []string, claim store.Claim) (i
 	}
 	answers, err := through(ctx, l.net, []store.Claim{claim}, func(ctx context.Context, claims []store.Claim) ([]answer, error) {
 		var events []event
-		for _, claims[0].Name = range names {
-			events = append(events, claiming(claims[0]))
+		claim := claims[0] // the slice is shared with a repetition
+		for _, claim.Name = range names {
+			events = append(events, claiming(claim))
 		}
 		events = l.net.rec.begin(events)
-		i, grant, err := chooser.Choose(ctx, names, claims[0])
+		i, grant, err := chooser.Choose(ctx, names, claim)
 		for j := range events {
 			switch events[j].Result = proof.Failed; { // without effect on this one, as far as is known
 			case err == nil && j == i:

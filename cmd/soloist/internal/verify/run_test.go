@@ -175,7 +175,7 @@ func mustBe(t *testing.T, r *Report, want Verdict, why string) {
 // A pause ends with the verification, and the process goes on, so that it can be ended: the pause may be of hours.
 func TestPauseEndsWithTheVerification(t *testing.T) {
 	d := newDirector(Config{TTL: time.Hour})
-	p, err := fleet.Launch{Name: "r1", Executable: "sleep", Args: []string{"1000"}, Failed: func(error) {}}.Start()
+	p, err := fleet.Launch{Name: "r1", Executable: "sleep", Args: []string{"1000"}, Failed: func(*fleet.EndedError) {}}.Start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func reportOf(events []event) *Report {
 	return &Report{Figures: figuresOf(events), MostErrors: mostErrors, events: events}
 }
 
-// ended reports replicas that ended by themselves. A replica that crashes breaks a promise: no response of a store is a
+// ended reports replicas that ended by themselves, or crashed as they ended. A replica that crashes breaks a promise: no response of a store is a
 // reason to crash.
 func (r *Report) ended(all []*fleet.EndedError) {
 	for _, e := range all {
