@@ -413,6 +413,42 @@ func TestJobIsForgottenWhileAReplicaIsCutOff(t *testing.T) {
 	}
 }
 
+// A run with a fixed delay of a replica that was cut off while the job was forgotten is taken over when that replica ends in it, as any other run.
+func TestDelayAfterItWasForgottenIsTakenOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		cs := s.Share()
+		c := soloisttest.NewReplica(t, cs, soloist.Config{Replica: "c"})
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Delay(4 * time.Minute), TTL: 20 * time.Second, Do: func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			if run.Attempt == 1 && len(r.all()) == 2 {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}}
+		stop := start(t, c, job)
+		time.Sleep(10 * time.Second)
+		cs.Stall()
+		time.Sleep(time.Minute)
+		must(t, b.Admin().Forget(background, "tick"))
+		cs.Heal()
+		time.Sleep(5 * time.Minute)
+		check(t, "begun", len(r.all()), 2)
+		start(t, a, job)
+		time.Sleep(time.Second)
+		stop()
+		time.Sleep(time.Second)
+		runs := r.all()
+		if len(runs) != 3 || !runs[2].ScheduledAt.Equal(runs[1].ScheduledAt) {
+			t.Errorf("%+v", runs)
+		}
+		info, err := a.Admin().Job(background, "tick")
+		if err != nil || slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned }) {
+			t.Errorf("%+v, %v", info.Runs, err)
+		}
+	})
+}
+
 // A Runner that runs again after its job was forgotten starts it from the beginning, and begins the manual runs that are asked for, which count from 1 again: also
 // if the store has deleted the record in between, and if another replica has registered the job anew.
 func TestRunnerRunsAJobAgainThatWasForgotten(t *testing.T) {

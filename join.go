@@ -106,14 +106,20 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 	return missing, failed, nil
 }
 
-// unreadable reports whether the record of a name stays as unreadable as it was: only a list tells that from a store that is short of something.
+// unreadable reports whether the record of a name stays as unreadable as it was: only a list tells that from a store that is short of something. What the list says may be of a
+// record whose name is longer, so the record itself is read once more.
 func (r *Runner) unreadable(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.client.cfg.RequestTimeout)
 	defer cancel()
 	for record, err := range r.client.list(ctx, name) {
-		if err != nil || record.Name == name {
-			return OnlyUnreadable(err)
+		if err == nil && record.Name != name {
+			continue
 		}
+		if !OnlyUnreadable(err) {
+			return false
+		}
+		_, err = r.client.peek(ctx, []string{name})
+		return err != nil
 	}
 	return false
 }

@@ -183,6 +183,18 @@ func (s *throttled) List(ctx context.Context, prefix string) iter.Seq2[store.Rec
 	}
 }
 
+// A job that has no record yet is not taken for unreadable because that of another one is, whose name begins with its own.
+func TestUnreadableRecordOfALongerName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &throttled{Store: soloisttest.NewStore(), mark: -1, err: errors.New("slow down"), unreadable: true}
+		s.times.Store(1)
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		r := runs(t, c, soloist.Job{Name: "b", Schedule: soloist.Every(24 * time.Hour), Do: nothing})
+		<-r.Ready()
+		must(t, c.Admin().Trigger(background, "b"))
+	})
+}
+
 // A job whose part of a request fails while it joins is registered soon after: a run that was interrupted is taken over, and who waits for Ready can ask for it. The
 // others do not wait for it.
 func TestJobWhosePartFailsJoinsSoon(t *testing.T) {

@@ -154,7 +154,11 @@ func (j *plannedJob) sawForgotten(g store.Grant, now time.Time) bool {
 		return false
 	}
 	if !j.once() {
-		j.since = later(j.known, earlier(time.UnixMilli(j.mark), now.Truncate(time.Millisecond)))
+		done := j.mark
+		if _, delayed := j.delayed(); delayed { // it is due at that time itself, whose mark must not tell that it is done
+			done++
+		}
+		j.since = later(j.known, earlier(time.UnixMilli(done), now.Truncate(time.Millisecond)))
 	}
 	j.forget()
 	j.forgot = g.Mark
