@@ -113,7 +113,7 @@ func TestReleaseWithoutAReplyStaysUnknown(t *testing.T) {
 				}
 				err := mustLock(t, soloisttest.NewReplica(t, s, soloist.Config{}), "x").Release()
 				wantIs(t, "releasing", err, one.want)
-				if one.want == soloist.ErrUnknown && errors.Is(err, soloist.ErrLost) {
+				if errors.Is(one.want, soloist.ErrUnknown) && errors.Is(err, soloist.ErrLost) {
 					t.Errorf("releasing: %v; nobody knows that it was lost", err)
 				}
 				check(t, "requests", asked, len(one.answers))
