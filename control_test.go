@@ -524,6 +524,47 @@ func TestManualRunWhileItsJobIsForgotten(t *testing.T) {
 	})
 }
 
+// A silent store carries out claims of a name, and does not reply to them while it is on.
+type silent struct {
+	*soloisttest.Store
+	name string
+	on   atomic.Bool
+}
+
+func (s *silent) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if s.on.Load() && slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Name == s.name }) {
+		return nil, store.AsUnknown(errors.New("lost"))
+	}
+	return outs, err
+}
+
+// The record whose token is the version of the controls is not forgotten when a change that got no reply gives it back: a replica that has read the controls before the first
+// change, and nothing since, would take what it knows for the latest, and run a job in a pause.
+func TestVersionOfTheControlsIsNotForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(time.Second)
+		must(t, b.Admin().Pause(background, "tick", "a test"))
+		loses := &silent{Store: s.Share(), name: "controls"}
+		loses.on.Store(true)
+		ctx, cancel := context.WithTimeout(background, 3*time.Second)
+		defer cancel()
+		if err := soloisttest.NewReplica(t, loses, soloist.Config{RequestTimeout: time.Second}).Admin().Resume(ctx, "tick"); err == nil {
+			t.Fatal("the change got a reply")
+		}
+		loses.on.Store(false)
+		time.Sleep(3 * time.Hour)
+		if _, err := s.Sweep(background, 1000); err != nil {
+			t.Fatal(err)
+		}
+		records, err := collect(s.List(background, "controls"))
+		if err != nil || len(records) != 1 || records[0].Token == 0 || !records[0].Free() {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
 // Where the store cannot notify, a manual run begins soon all the same.
 func TestManualRunWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,8 @@ func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retai
 func (l *Lease) retain() time.Duration {
 	last := l.last.Load()
 	switch {
+	case l.core.keepsVersion(l.name):
+		return Forever
 	case l.completion.Load() != 0: // a transaction may have raised the mark
 		return Forever
 	case last != nil: // the release writes it again
