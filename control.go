@@ -293,7 +293,7 @@ func controlsVersion(r store.Record) int64 {
 	return r.Token
 }
 
-// keepsVersion reports whether a name is that of the record whose token is the version of the controls. It is kept for ever, though there may be nothing in it: once it is
+// keepsVersion reports whether a name is that of the record whose token is the version of the controls. It is kept forever, though there may be nothing in it: once it is
 // forgotten, it has the version of before the first change, and a replica that has read the controls only then would take them for the latest.
 func (c *core) keepsVersion(name string) bool { return name == c.names.prefix+nameControls }
 
