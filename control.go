@@ -255,7 +255,7 @@ func (c *Client) change(ctx context.Context, t target, change func(*control) err
 		return errors.Join(err, l.Release())
 	}
 	state := ctl.json()
-	err = released(l.release(store.Release{State: state, Retain: retainFor(0, state)}))
+	err = released(l.release(store.Release{State: state, Retain: c.retainFor(t.name, 0, state)}))
 	told := c.announced(ctx, news)
 	if err == nil && told != nil {
 		told = halfDone{store.AsUnknown(fmt.Errorf("it was done, but replicas may not know that yet: %w", told))}
@@ -292,10 +292,6 @@ func controlsVersion(r store.Record) int64 {
 	}
 	return r.Token
 }
-
-// keepsVersion reports whether a name is that of the record whose token is the version of the controls. It is kept forever, though there may be nothing in it: once it is
-// forgotten, it has the version of before the first change, and a replica that has read the controls only then would take them for the latest.
-func (c *core) keepsVersion(name string) bool { return name == c.names.prefix+nameControls }
 
 // A controlNews has the commands to jobs, and which jobs wait to be taken over.
 type controlNews struct {

@@ -331,7 +331,7 @@ func (c *core) prolong(ctx context.Context, e store.Extension) error {
 // Release releases a lease. With Options.AtLeast the name lingers. The errors are those of Lease.Release.
 func (ds *DetachedLeases) Release(ctx context.Context, d Detached) error {
 	return ds.release(ctx, d, func(r store.Record) (store.Release, error) {
-		return store.Release{Linger: ds.client.opts.AtLeast - r.Age, Retain: retainFor(r.Mark, r.State)}, nil
+		return store.Release{Linger: ds.client.opts.AtLeast - r.Age, Retain: ds.client.retainFor(r.Name, r.Mark, r.State)}, nil
 	})
 }
 

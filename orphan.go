@@ -96,10 +96,8 @@ func (c *core) releaseGrant(claim store.Claim, g store.Grant, asked time.Time) e
 }
 
 func (c *core) releaseOfGrant(claim store.Claim, g store.Grant, asked time.Time) store.Release {
-	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
+	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: c.retainFor(claim.Name, g.Mark, g.State)}
 	switch {
-	case c.keepsVersion(claim.Name):
-		rel.Retain = Forever
 	case strings.HasPrefix(claim.Name, c.names.prefix+kindJob):
 		rel.State = claimedInVain(claim, g, asked)
 	case strings.HasPrefix(claim.Name, c.names.prefix+kindElement) && g.ExpiredAge > 0: // no later grant reports that crash

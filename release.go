@@ -23,21 +23,20 @@ func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retai
 func (l *Lease) retain() time.Duration {
 	last := l.last.Load()
 	switch {
-	case l.core.keepsVersion(l.name):
-		return Forever
 	case l.completion.Load() != 0: // a transaction may have raised the mark
 		return Forever
 	case last != nil: // the release writes it again
-		return retainFor(l.granted.Mark, *last)
+		return l.core.retainFor(l.name, l.granted.Mark, *last)
 	case l.stated.Load(): // by a request that is under way, or that has failed
 		return Forever
 	}
-	return retainFor(l.granted.Mark, l.granted.State)
+	return l.core.retainFor(l.name, l.granted.Mark, l.granted.State)
 }
 
-// retainFor returns how long to keep a record with this mark and state: forever if there is something in it.
-func retainFor(mark int64, state []byte) time.Duration {
-	if mark != 0 || len(state) != 0 {
+// retainFor returns how long to keep a record with this mark and state: forever if there is something in it, or if its token is the version of the controls. Once that one is
+// forgotten, the version is that of before the first change, and a replica that has read the controls only then would take them for the latest.
+func (c *core) retainFor(name string, mark int64, state []byte) time.Duration {
+	if mark != 0 || len(state) != 0 || name == c.names.prefix+nameControls {
 		return Forever
 	}
 	return 0

@@ -31,15 +31,8 @@ func suspending(t *testing.T, test func(t *testing.T, slept *atomic.Int64)) {
 // In a suspend the monotonic clock stands still and the lease runs out all the same: the holder must notice when it wakes up.
 func TestSuspendEndsALease(t *testing.T) {
 	suspending(t, func(t *testing.T, slept *atomic.Int64) {
-		c, err := New(memstore.New(), Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, l := mustHold(t)
 		defer c.Close()
-		l, err := c.TryLock(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
 		time.Sleep(time.Second)
 		slept.Add(int64(20 * time.Second))
 		if err := l.Err(); err != nil {
@@ -71,15 +64,8 @@ func TestLeftAfterAnUncertainSuspend(t *testing.T) {
 		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 			return 0, time.Duration(most.Load()), true
 		}
-		c, err := New(memstore.New(), Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, l := mustHold(t)
 		defer c.Close()
-		l, err := c.TryLock(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
 		before := l.Left()
 		synctest.Wait() // until the timer is set for the renewal
 		most.Add(int64(time.Second))
@@ -314,15 +300,8 @@ func TestLeaseIsNotHeldAtItsDeadline(t *testing.T) {
 	for slept, want := range map[time.Duration]error{27*time.Second - time.Nanosecond: nil, 27 * time.Second: ErrLost} {
 		t.Run(slept.String(), func(t *testing.T) {
 			suspending(t, func(t *testing.T, sum *atomic.Int64) {
-				c, err := New(memstore.New(), Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				c, l := mustHold(t)
 				defer c.Close()
-				l, err := c.TryLock(t.Context(), "x")
-				if err != nil {
-					t.Fatal(err)
-				}
 				sum.Store(int64(slept))
 				if err := l.Err(); !errors.Is(err, want) {
 					t.Errorf("held: %v, want %v", err, want)

@@ -16,15 +16,8 @@ func TestContextThatBeginsTooLate(t *testing.T) {
 		"the client": func(c *Client, _ *Lease) { c.interrupt(gone) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := New(memstore.New(), Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, l := mustHold(t)
 			defer c.Close()
-			l, err := c.TryLock(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
 			end(c, l)
 			if ctx := l.work(t.Context()); ctx.Err() == nil || !errors.Is(context.Cause(ctx), gone) {
 				t.Errorf("%v, because of %v; want that it has ended, because of what has ended", ctx.Err(), context.Cause(ctx))
@@ -58,4 +51,18 @@ func TestCloseBetweenAFunctionAndItsRelease(t *testing.T) {
 	if _, err := b.Elements("x", ElementsOptions{}).Claim(t.Context(), "1"); !errors.Is(err, ErrDone) {
 		t.Errorf("%v; want that it is recorded as processed, as Done had said", err)
 	}
+}
+
+// mustHold returns a client, with the defaults, and the lock "x" that it has taken.
+func mustHold(t *testing.T) (*Client, *Lease) {
+	t.Helper()
+	c, err := New(memstore.New(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := c.TryLock(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, l
 }

@@ -53,23 +53,30 @@ func (s *watching) RecvMsg(reply any) error {
 	}
 }
 
+// store returns a store and its client, whose watches the server replies to.
+func (s *watching) store(t *testing.T) (*clientv3.Client, *Store) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(s.open)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	made, err := New(client, Config{Prefix: "test/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = made.Close() })
+	return client, made
+}
+
 // TestWatchEndsWithTheServers: when etcd ends the watch of one name, or that of the sessions, the watch of all the names that a caller waits for is lost, and nothing is left of it.
 func TestWatchEndsWithTheServers(t *testing.T) {
 	for id, what := range []string{"the sessions", "a name"} {
 		t.Run(what, func(t *testing.T) {
 			server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
-			client, err := clientv3.New(clientv3.Config{
-				Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(server.open)},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			s, err := New(client, Config{Prefix: "test/"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			_, s := server.store(t)
 			ended, err := s.Watch(t.Context(), []string{"a", "b"})
 			if err != nil {
 				t.Fatal(err)
@@ -106,18 +113,7 @@ func (p *pausing) get(ctx context.Context) (*clientv3.Client, error) {
 // TestWatchOfSessionsEndsBeforeThereIsAName: a watch of a name that begins just when etcd has ended the watch of the sessions is lost, too: it would hear of no lease that expires.
 func TestWatchOfSessionsEndsBeforeThereIsAName(t *testing.T) {
 	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(server.open)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	s, err := New(client, Config{Prefix: "test/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	client, s := server.store(t)
 	<-client.Watch(clientv3.WithRequireLeader(t.Context()), "another", clientv3.WithCreatedNotify()) // which keeps their stream open
 	asked, first := 0, func() {}
 	s.clients = &pausing{given{client}, func() { asked++; first() }}

@@ -191,19 +191,29 @@ func TestRefusedCompletionChangesNothing(t *testing.T) {
 	}
 }
 
-// A completion waits for who has locked the row, and goes by the time after that: a lease that has ended meanwhile is lost.
-func TestCompletionThatWaitedUntilTheLeaseWasOver(t *testing.T) {
-	s := fresh(t, server(t).URL)
-	lease := take(t, s, "name", "a", time.Hour)
+// completing begins to complete a lease in a transaction that is rolled back after that, and returns when it waits for another one that has locked the row.
+func completing(t *testing.T, s *Store, lease store.Release) (locks pgx.Tx, done <-chan error) {
+	t.Helper()
 	locks, tx := begin(t, s, pgx.TxOptions{}), begin(t, s, pgx.TxOptions{})
 	if _, err := locks.Exec(background, "SELECT FROM "+s.tables.records+" FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Complete(background, tx, completion(lease, 1, "x")) }()
+	ended := make(chan error, 1)
+	go func() {
+		err := s.Complete(background, tx, completion(lease, 1, "x"))
+		ended <- errors.Join(err, tx.Rollback(background))
+	}()
 	eventually(t, "the completion waits for the row", func() bool {
 		return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1", int(tx.Conn().PgConn().PID())) > 0
 	})
+	return locks, ended
+}
+
+// A completion waits for who has locked the row, and goes by the time after that: a lease that has ended meanwhile is lost.
+func TestCompletionThatWaitedUntilTheLeaseWasOver(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease := take(t, s, "name", "a", time.Hour)
+	locks, done := completing(t, s, lease)
 	if _, err := locks.Exec(background, "UPDATE "+s.tables.records+" SET lock_until = clock_timestamp() AT TIME ZONE 'UTC'"); err != nil {
 		t.Fatal(err)
 	}
@@ -224,15 +234,7 @@ func TestCompletionThatWaitedWhileTheLeaseRanOut(t *testing.T) {
 	}
 	for ttl, waited := time.Second, false; !waited; ttl *= 2 {
 		lease := take(t, s, "name", "a", ttl)
-		locks, tx := begin(t, s, pgx.TxOptions{}), begin(t, s, pgx.TxOptions{})
-		if _, err := locks.Exec(background, "SELECT FROM "+s.tables.records+" FOR UPDATE"); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- s.Complete(background, tx, completion(lease, 1, "x")) }()
-		eventually(t, "the completion waits for the row", func() bool {
-			return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1", int(tx.Conn().PgConn().PID())) > 0
-		})
+		locks, done := completing(t, s, lease)
 		waited = live()
 		eventually(t, "the lease ends", func() bool { return !live() })
 		if err := locks.Rollback(background); err != nil {
@@ -240,9 +242,6 @@ func TestCompletionThatWaitedWhileTheLeaseRanOut(t *testing.T) {
 		}
 		if err := <-done; !errors.Is(err, store.ErrLost) {
 			t.Errorf("completing a lease that has ended before its row was free: %v", err)
-		}
-		if err := tx.Rollback(background); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -225,8 +225,13 @@ func TestRepeatedReleaseOfAForgottenRecord(t *testing.T) {
 		}
 		return err
 	}), cfg)
-	token := grant(t, s, "name", "a", time.Hour)
-	errs, err := s.Release(background, []store.Release{{Name: "name", Holder: "a", Token: token}})
+	releasesUnknown(t, s)
+}
+
+// releasesUnknown releases a lease, and wants that the outcome is unknown.
+func releasesUnknown(t *testing.T, s store.Store) {
+	t.Helper()
+	errs, err := s.Release(background, []store.Release{{Name: "name", Holder: "a", Token: grant(t, s, "name", "a", time.Hour)}})
 	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want unknown", err)
 	}
@@ -257,11 +262,7 @@ func TestRepeatedReleaseWithoutARun(t *testing.T) {
 		}
 		return err
 	}), cfg)
-	token := grant(t, s, "name", "a", time.Hour)
-	errs, err := s.Release(background, []store.Release{{Name: "name", Holder: "a", Token: token}})
-	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("got %v, want unknown", err)
-	}
+	releasesUnknown(t, s)
 }
 
 // TestRepeatedSignalAfterAContinuation: a write took effect, another one replaced it, and the run was continued as new. The client library then repeats

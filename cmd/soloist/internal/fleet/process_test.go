@@ -17,7 +17,7 @@ func TestCrashAtTheEndIsReported(t *testing.T) {
 		"it obeys":   {script: "exit 0"},
 		"it fails":   {script: "exit 1"},
 		"it panics":  {script: "echo panic: it is over >&2; exit 2", want: "panic: it is over"},
-		"it aborts":  {script: "trap - ABRT; kill -ABRT $$", want: "aborted"},
+		"it aborts":  {script: "trap - ABRT; kill -ABRT $$", want: "abort"},
 		"it is shot": {script: "exit 2", kill: true},
 	} {
 		t.Run(name, func(t *testing.T) {
