@@ -278,14 +278,15 @@ func TestJobsThatCannotJoinKeepNoRunnerFromBeingReady(t *testing.T) {
 	}
 }
 
-// A store that makes late carries out the first request that makes the record of a job only after five seconds, and does not reply to it.
+// A makesLate store carries out the first request with a claim of a kind only after five seconds, and does not reply to it.
 type makesLate struct {
 	*soloisttest.Store
+	kind func(store.Claim) bool
 	said atomic.Bool
 }
 
 func (s *makesLate) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	if !slices.ContainsFunc(claims, func(c store.Claim) bool { return strings.HasPrefix(c.Name, "job/") && c.Mark > 0 }) || !s.said.CompareAndSwap(false, true) {
+	if !slices.ContainsFunc(claims, s.kind) || !s.said.CompareAndSwap(false, true) {
 		return s.Store.Acquire(ctx, claims)
 	}
 	time.AfterFunc(5*time.Second, func() { _, _ = s.Store.Acquire(background, claims) })
@@ -297,7 +298,7 @@ func (s *makesLate) Acquire(ctx context.Context, claims []store.Claim) ([]store.
 func TestWhatIsGrantedAfterAJobWasMadeIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
-		s := &makesLate{Store: soloisttest.NewStore()}
+		s := &makesLate{Store: soloisttest.NewStore(), kind: func(c store.Claim) bool { return strings.HasPrefix(c.Name, "job/") && c.Mark > 0 }}
 		c := soloisttest.NewReplica(t, s, soloist.Config{})
 		runs(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 5 * time.Minute, Do: r.do})
 		check(t, "requests without a reply", s.said.Load(), true)

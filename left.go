@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -64,6 +65,7 @@ func (c *core) tellLeft(jobs map[string]int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*c.cfg.RequestTimeout)
 	defer cancel()
 	claim := store.Claim{Name: c.names.prefix + nameControls, Holder: c.newHolder(), TTL: controlTTL}
+	before, open := c.clock.earliest(), false // a request may yet be granted
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
 		outs, err := c.acquires.ask(ctx, []store.Claim{claim})
 		if err == nil {
@@ -73,9 +75,17 @@ func (c *core) tellLeft(jobs map[string]int64) error {
 			all := parseLeft(outs[0].Grant.State)
 			all.add(jobs)
 			state, _ := json.Marshal(all) // of strings and numbers; it cannot fail
-			return c.releaseBatch([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, State: state, Retain: Forever}})[0]
+			err = c.releaseBatch([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, State: state, Retain: Forever}})[0]
+			if open && !errors.Is(err, ErrUnknown) { // else this release may yet be carried out
+				c.releaseOrphans([]store.Claim{claim}, before)
+			}
+			return err
 		}
+		open = open || errors.Is(err, ErrUnknown)
 		if !wait.sleep(ctx) {
+			if open {
+				c.releaseOrphans([]store.Claim{claim}, before)
+			}
 			return err
 		}
 	}

@@ -2,8 +2,10 @@ package soloist_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,6 +262,55 @@ func TestInterruptedRunDoesNotWaitForTheDrain(t *testing.T) {
 			t.Errorf("the run that went on was begun %d times by the other replica, want never", n)
 		}
 	})
+}
+
+// What a request without a reply is granted after other replicas were notified of an interrupted run is given back: nobody could announce a change of a control
+// meanwhile.
+func TestWhatIsGrantedAfterANotificationIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &makesLate{Store: soloisttest.NewStore(), kind: func(c store.Claim) bool { return c.Name == "controls" && c.Mark >= 0 }}
+		a, b := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 20 * time.Second}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		hangs := func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }
+		start(t, b, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing})
+		start(t, a, soloist.Job{Name: "tock", Schedule: soloist.Every(time.Minute), Do: hangs})
+		time.Sleep(90 * time.Second)
+		closed := time.Now()
+		time.AfterFunc(6*time.Second, func() {
+			must(t, b.Admin().Pause(background, "tick", "a test"))
+			if d := time.Since(closed); d > 9*time.Second {
+				t.Errorf("a change was announced after %v", d)
+			}
+		})
+		_ = a.Close()
+		check(t, "requests without a reply", s.said.Load(), true)
+		time.Sleep(time.Minute)
+	})
+}
+
+// Close has notified the other replicas of the runs that it interrupted when it returns: its process may end then. The two raced, so it is tried often.
+func TestCloseWaitsForTheNotification(t *testing.T) {
+	var jobs []soloist.Job
+	for i := range 20 {
+		jobs = append(jobs, soloist.Job{Name: fmt.Sprint("job ", i), Schedule: soloist.Every(time.Minute), Do: func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }})
+	}
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			a := soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.DiscardHandler)})
+			start(t, a, jobs...)
+			time.Sleep(90 * time.Second)
+			must(t, a.Close())
+			records, err := collect(s.List(background, "controls"))
+			must(t, err)
+			check(t, "records", len(records), 1)
+			var told struct{ Jobs map[string]int64 }
+			must(t, json.Unmarshal(records[0].State, &told))
+			check(t, "jobs that other replicas were notified of", len(told.Jobs), len(jobs))
+		})
+		if t.Failed() {
+			return
+		}
+	}
 }
 
 // Who changes a control and loses the record that reports changes reports it again: replicas may have read the controls before.

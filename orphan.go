@@ -10,8 +10,8 @@ import (
 
 // releaseOrphans releases, in the background, the grants that abandoned claims may have got. before is when they were
 // first requested. It reads the records without claiming them, and gives up after their TTL, for the last request may have
-// been granted just now. The store may grant a claim, or commit that, after its record was read: a record is read again until
-// it has the grant.
+// been granted just now. The store may grant a claim, or commit that, after its record was read, and grant another request of it after
+// the first grant was given back: a record is read again until that TTL is over. A client that closes is content with the first.
 func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 	c.releaseOrphansUntil(context.Background(), claims, before)
 }
@@ -38,16 +38,18 @@ func (c *core) releaseOrphansUntil(bound context.Context, claims []store.Claim, 
 			var releases []store.Release
 			var open []store.Claim
 			for i, r := range records {
-				if errs[i] != nil || r.Free() || r.Holder != claims[i].Holder {
-					open = append(open, claims[i])
-				} else {
+				granted := errs[i] == nil && !r.Free() && r.Holder == claims[i].Holder
+				if granted {
 					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}, asked))
+				}
+				if !granted || c.ctx.Err() == nil {
+					open = append(open, claims[i])
 				}
 			}
 			for len(releases) > 0 {
 				n := min(len(releases), batchLimit)
 				_ = c.releaseBatch(releases[:n])
-				releases = releases[n:]
+				releases, wait.next = releases[n:], wait.longest // another request is rarely under way
 			}
 			if err == nil {
 				claims = open

@@ -346,6 +346,45 @@ func TestWhatALaterRequestGotIsGivenBack(t *testing.T) {
 	})
 }
 
+// A lateTwice store carries out the first two requests of a claim at two instants, and any others not at all. It answers none.
+type lateTwice struct {
+	*soloisttest.Store
+	at    [2]time.Duration
+	asked *atomic.Int64
+	got   *atomic.Int64 // how many of the two were granted
+}
+
+func (s lateTwice) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		return s.Store.Acquire(ctx, claims)
+	}
+	if n := int(s.asked.Add(1)); n <= len(s.at) {
+		time.AfterFunc(s.at[n-1], func() {
+			if outs, err := s.Store.Acquire(background, claims); err == nil && outs[0].Err == nil {
+				s.got.Add(1)
+			}
+		})
+	}
+	return nil, errNoReply
+}
+
+// What a request without a reply is granted is given back, also if what another request of the same claim was granted has been given back before.
+func TestWhatTwoRequestsGotIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lateTwice{soloisttest.NewStore(), [2]time.Duration{12 * time.Second, 25 * time.Second}, new(atomic.Int64), new(atomic.Int64)}
+		a, b := soloisttest.NewReplica(t, s, soloist.Config{TTL: time.Minute}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		begun := time.Now()
+		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("got: %v", err)
+		}
+		time.Sleep(s.at[1] - time.Since(begun) - time.Second)
+		must(t, mustLock(t, b, "x").Release()) // the first grant was given back
+		time.Sleep(17 * time.Second)           // a record is looked at after a quarter of the TTL at the latest
+		check(t, "grants", s.got.Load(), 2)
+		mustLock(t, b, "x")
+	})
+}
+
 // An outrun store carries out the first claim only after a time, and does not reply to it: to the whole request, or to each of its parts.
 type outrun struct {
 	*soloisttest.Store

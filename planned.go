@@ -395,13 +395,16 @@ func (j *plannedJob) lastCallAfter(at, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// orDue returns when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner.
+// orDue returns when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner. The jitter of a time that has
+// come may not be over.
 func (j *plannedJob) orDue(wake, now time.Time) time.Time {
 	if _, delayed := j.delayed(); delayed {
 		return wake
 	}
-	if due := j.job.Schedule.Next(now); !due.IsZero() {
-		return earlier(j.job.start(due), wake)
+	for due := j.job.Schedule.Next(later(j.done(), now.Add(-j.job.Jitter))); !due.IsZero() && due.Before(wake); due = j.job.Schedule.Next(due) {
+		if start := j.job.start(due); start.After(now) {
+			return earlier(start, wake)
+		}
 	}
 	return wake
 }

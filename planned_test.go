@@ -184,6 +184,16 @@ func TestWhoIsRefusedAFixedDelayWaitsForTheLease(t *testing.T) {
 	check(t, "the replica", p.waits(), "looks again at 11m0s")
 }
 
+// A replica that is refused a job between a scheduled time and the start of its run, as its jitter sets it, looks again when the run may start: the lease in
+// the way may be given back before it ends.
+func TestWhoIsRefusedWithinAJitterLooksWhenItIsOver(t *testing.T) {
+	p, job := known{}.planner(t)
+	job.job.Jitter = 30 * second
+	start := job.job.start(after(2 * minute))
+	p.refuse(job, 2*minute+time.Millisecond, store.Record{Holder: "x", Age: minute, Left: 10 * minute})
+	check(t, "the replica", p.waits(), "looks again at "+start.Sub(epoch).String())
+}
+
 // A job that is removed goes as soon as nothing is under way for it, whatever was.
 func TestARemovedJobGoesAtOnce(t *testing.T) {
 	now := after(minute)

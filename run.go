@@ -88,7 +88,8 @@ func (r *Runner) begin() error {
 	if err := r.client.take(slices.Collect(maps.Keys(r.plan.jobs))...); err != nil {
 		return err
 	}
-	r.running, r.leftOver, r.joinAt = true, nil, time.Time{}
+	r.running, r.joinAt = true, time.Time{}
+	r.leftOver = &leftOver{interrupted: map[string]int64{}, notified: true}
 	r.plan.begin(time.Now())
 	r.presence = newPresence(r.client)
 	r.presence.shows = func() {
@@ -180,28 +181,30 @@ func (r *Runner) complain(err error) {
 	r.failing = err != nil
 }
 
-// A leftOver is what runs have left that ended while Run drained.
+// A leftOver is what runs have left that ended before Run returned.
 type leftOver struct {
 	interrupted map[string]int64 // the jobs whose runs were interrupted and which no other replica has been notified of, by the tokens of their leases
 	notifying   sync.WaitGroup   // a request that notifies the other replicas
 	notified    bool             // none is under way
-	unknown     []string         // the jobs whose runs may not have been recorded
+	draining    bool             // Run drains
+	unknown     []string         // the jobs whose runs may not have been recorded when they ended then
 }
 
-// ended takes note of the end of what a grant has led to.
+// ended takes note of the end of what a grant has led to. drain waits for it, and so for the notification of the other replicas.
 func (r *Runner) ended(e ending) {
 	r.mu.Lock()
-	name, draining := e.job.given.Name, r.leftOver != nil
+	name, left := e.job.given.Name, r.leftOver
 	delete(r.granted, e.job)
 	r.plan.ended(e, time.Now())
-	if draining && e.left > 0 {
-		r.leftOver.interrupted[name] = e.left
+	if left != nil && left.draining && e.unknown {
+		left.unknown = append(left.unknown, strconv.Quote(name))
 	}
-	if draining && e.unknown {
-		r.leftOver.unknown = append(r.leftOver.unknown, strconv.Quote(name))
+	if left != nil && e.left > 0 {
+		left.interrupted[name] = e.left
+		r.notify()
 	}
 	r.mu.Unlock()
-	if !draining && e.left > 0 {
+	if left == nil && e.left > 0 { // Run has not waited for it
 		r.client.background(func() { r.client.tell(map[string]int64{name: e.left}) })
 	}
 	r.wake()
@@ -212,7 +215,7 @@ func (r *Runner) drain() error {
 	patience := time.NewTimer(r.client.cfg.Drain)
 	defer patience.Stop()
 	r.mu.Lock()
-	r.leftOver = &leftOver{interrupted: map[string]int64{}, notified: true}
+	r.leftOver.draining = true
 	r.mu.Unlock()
 	defer r.leftOver.notifying.Wait()
 	interrupted := r.client.interrupted.Done()
@@ -222,7 +225,6 @@ func (r *Runner) drain() error {
 	for cancelled, over := false, false; !over && r.underWay() > 0; {
 		select {
 		case <-r.changed:
-			r.notifyAside()
 			continue
 		case <-interrupted:
 			interrupted = nil
@@ -244,13 +246,11 @@ func (r *Runner) drain() error {
 	return err
 }
 
-// notifyAside notifies the other replicas of the runs that were interrupted while others are still drained. One request is under way at a time: the
-// next is for all runs that were interrupted meanwhile.
-func (r *Runner) notifyAside() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// notify notifies the other replicas of the runs that were interrupted, in the background. One request is under way at a time: the next is for all runs
+// that were interrupted meanwhile, unless drain sends that. r.mu is held.
+func (r *Runner) notify() {
 	l := r.leftOver
-	if !l.notified || len(l.interrupted) == 0 {
+	if l == nil || !l.notified || len(l.interrupted) == 0 {
 		return
 	}
 	jobs := l.interrupted
@@ -258,9 +258,9 @@ func (r *Runner) notifyAside() {
 	l.notifying.Go(func() {
 		r.client.tell(jobs)
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		l.notified = true
-		r.mu.Unlock()
-		r.wake()
+		r.notify()
 	})
 }
 

@@ -23,7 +23,7 @@ type Runner struct {
 	plan     *planner
 	granted  map[*plannedJob]*Lease // the leases of jobs that have been granted and not released; a nil lease if the grant is not run
 	ready    chan struct{}          // closed when all jobs have joined
-	leftOver *leftOver              // while Run drains; nil before
+	leftOver *leftOver              // of Run; nil before and after
 	presence *presence              // of the Run that is under way
 
 	changed    chan struct{} // has a value when a job was added or a grant has ended since the loop looked

@@ -14,8 +14,9 @@ import (
 //
 // A run has begun when its function was called.
 type Omission struct {
-	Grace    time.Duration // as the job has it; 0 leaves the rule out
-	Start    func(scheduled int64) time.Duration
+	Grace    time.Duration                       // as the job has it; 0 leaves the rule out
+	Start    func(scheduled int64) time.Duration // how long after its time a run may start, below Jitter; nil if it may at once
+	Jitter   time.Duration
 	Look     time.Duration // within which a well replica looks at a job that has become free
 	From     time.Duration // times before are left out: the fleet had not agreed on since when the job is due
 	Until    time.Duration // times whose Grace ends later are left out: somebody may yet take them over
@@ -25,10 +26,18 @@ type Omission struct {
 	Group    string        // what the names begin with that a replica takes to claim jobs for all, which then wait for it; "" if there are none
 	Observed bool          // there is no clock: each replica takes a lease, or a linger, to begin when it first sees it
 	Tries    bool          // attempts are bounded: a replica that dies before it begins has had one
+	Drift    float64       // by which part of it the age of a lease may be told wrongly
 }
 
 // allowance is by how much the client takes clocks to differ when it looks back at what a replica that died had begun.
 const allowance = 2 * time.Second
+
+func (o Omission) start(scheduled int64) time.Duration {
+	if o.Start == nil {
+		return 0
+	}
+	return o.Start(scheduled)
+}
 
 // omitted checks that what a well replica could have begun was begun.
 func (c *jobCheck) omitted() {
@@ -36,10 +45,8 @@ func (c *jobCheck) omitted() {
 	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name })
 	leases := c.byName[c.rule.Record]
 	for s := c.rule.Next(c.rule.Zero); c.instant(s)+rule.Grace <= rule.Until; s = c.rule.Next(s) {
-		from, to := c.instant(s), c.instant(s)+rule.Grace
-		if rule.Start != nil {
-			from, to = from+rule.Start(s), to+rule.Start(s)
-		}
+		from := c.instant(s) + rule.start(s)
+		to := from + rule.Grace
 		if from < rule.From {
 			continue
 		}
@@ -69,7 +76,7 @@ func (c *jobCheck) diedWith(leases []*lease, from, to time.Duration) (until time
 }
 
 // notRepeated checks that a job with a fixed delay is claimed again by somebody after each run that was recorded, if one replica was well from when it
-// was due until Grace after that.
+// was due until Grace after that. With a jitter each delay has a start of its own, which a claim shows by the time that it is for.
 func (c *jobCheck) notRepeated() {
 	rule := c.rule.Omission
 	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name })
@@ -82,22 +89,25 @@ func (c *jobCheck) notRepeated() {
 		if rule.Observed { // who sees the linger for the first time then waits for the whole of it
 			to += rule.Spaced
 		}
-		if r.Recorded == 0 || r.Result != Okay || to > rule.Until || slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && r.At <= d.To }) {
+		last := to + rule.Jitter
+		if r.Recorded == 0 || r.Result != Okay || last > rule.Until || slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= last && r.At <= d.To }) {
 			continue
 		}
-		within := func(at time.Duration) bool { return at >= from-2*c.rule.Skew-time.Second/2 && at <= to }
-		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
-		claimed := slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return within(l.from) })
+		within := func(at time.Duration, scheduled int64) bool {
+			return at >= from-2*c.rule.Skew-time.Second/2 && at <= to+rule.start(scheduled)
+		}
+		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= last })
+		claimed := slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return within(l.from, l.grant.Mark) })
 		// Under a claim of before, which its replica decided late.
-		begun := slices.ContainsFunc(c.runs, func(o Event) bool { return within(o.At) && o.Token != r.Token })
+		begun := slices.ContainsFunc(c.runs, func(o Event) bool { return within(o.At, o.Mark) && o.Token != r.Token })
 		// A manual run, which may have been asked for long before: the delay counts from its end.
-		manual := slices.ContainsFunc(c.runs, func(o Event) bool { return o.Manual && o.At >= r.Until && o.At <= to })
+		manual := slices.ContainsFunc(c.runs, func(o Event) bool { return o.Manual && o.At >= r.Until && o.At <= last })
 		if i < 0 || claimed || begun || manual {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
-			fmt.Sprintf("was due at %v after a run that ended at %v, and claimed by nobody until %v, although %s was well from %v to %v", from, r.Until, to,
-				well[i].Replica, well[i].At, well[i].Until), append(History{r}, c.around(from, to)...)})
+			fmt.Sprintf("was due at %v after a run that ended at %v, and claimed by nobody in time until %v, although %s was well from %v to %v", from, r.Until, last,
+				well[i].Replica, well[i].At, well[i].Until), append(History{r}, c.around(from, last)...)})
 	}
 }
 
@@ -142,7 +152,7 @@ func (c *jobCheck) excused(scheduled int64, from, to, seen time.Duration, leases
 func (c *jobCheck) tried(leases []*lease, from, until time.Duration) bool {
 	for i, l := range leases {
 		switch {
-		case l.from < from-c.rule.Omission.Spaced-max(c.rule.Skew, allowance):
+		case l.from < from-c.rule.Omission.Spaced-max(c.rule.Skew, allowance)-c.misjudged(leases[i:], until):
 		case l.from > until:
 			return false
 		case l.released == Never:
@@ -152,6 +162,14 @@ func (c *jobCheck) tried(leases []*lease, from, until time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// misjudged is by how much who comes after the first of these leases, until an instant at the latest, may be wrong about when it began: that is reckoned from its age.
+func (c *jobCheck) misjudged(leases []*lease, until time.Duration) time.Duration {
+	if len(leases) > 1 {
+		until = min(until, leases[1].from)
+	}
+	return time.Duration(c.rule.Omission.Drift * float64(until-leases[0].from))
 }
 
 // ranUnder reports whether something was begun under a lease.

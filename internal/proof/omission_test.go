@@ -47,6 +47,8 @@ func TestOmission(t *testing.T) {
 	shortly.Skew = s
 	tried := skewed
 	tried.Omission.Tries = true
+	aged := tried
+	aged.Omission.Drift = 0.1
 	once := at20(nil)
 	once.AtMostOnce = true
 	delayed := JobRule{Name: "job", Record: "job", Delay: 5 * s, Omission: Omission{Grace: 5 * s, Until: 15 * s}}
@@ -102,6 +104,17 @@ func TestOmission(t *testing.T) {
 	doubted := func(from, to time.Duration) JobRule {
 		return repeats(func(r *JobRule) { r.Omission.Doubt = []Span{{from, to}} })
 	}
+	// Due again at 8 s, and then 2 s later if that is the time it is claimed for; 4 s later are the most.
+	jittered := repeats(func(r *JobRule) {
+		r.Omission.Jitter, r.Omission.Until = 4*s, 17*s
+		r.Omission.Start = func(scheduled int64) time.Duration {
+			if scheduled == 8_000 {
+				return 2 * s
+			}
+			return 4*s - 1
+		}
+	})
+	due8, due9 := func(e *Event) { e.Mark = 8_000 }, func(e *Event) { e.Mark = 9_000 }
 	skewedDelay := repeats(func(r *JobRule) { r.Skew = s })
 	tests := []struct {
 		name string
@@ -276,6 +289,9 @@ func TestOmission(t *testing.T) {
 		{"another time has had its attempt", History{well("w", 0, 60*s), grant(16*s, 1, s)}, tried, true},
 		{"it has had its attempt, and was given up", History{always, grant(10*s, 1, 9*s), markRaised(12*s, 1, 20*s)}, at20(func(o *Omission) { o.Tries = true }), true},
 		{"it has had its attempt, as far as clocks are taken to differ", History{well("w", 0, 60*s), grant(8*s-1, 1, s)}, tried, false},
+		{"it has had its attempt, as far as its age may be told wrongly", History{well("w", 0, 60*s), grant(38*s/5-1, 1, s), grant(58*s/5, 2, s), markRaised(12*s, 2, 0)}, aged, false},
+		{"it has had its attempt, before its age is told so wrongly", History{well("w", 0, 60*s), grant(38*s/5-2, 1, s), grant(58*s/5, 2, s), markRaised(12*s, 2, 0)}, aged, true},
+		{"it has had its attempt, and who looked last told its age wrongly", History{well("w", 0, 60*s), grant(36*s/5, 1, s)}, aged, false},
 		{"it has had its attempt, as far as clocks do differ", History{well("w", 0, 60*s), grant(7*s-1, 1, s)}, skewedBy3, false},
 		{"it has had its attempt, before clocks differ so far", History{well("w", 0, 60*s), grant(7*s-2, 1, s)}, skewedBy3, true},
 		{"it may have been paused as Grace ended", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{15 * s, 20 * s}} }), false},
@@ -342,6 +358,16 @@ func TestOmission(t *testing.T) {
 		{"after a delay somebody claims it when Grace has ended", repeated(same, grant(13*s, 2, s)), delayed, true},
 		{"after a delay somebody was well as it was due", append(repeated(same)[1:], well("w", 8*s, 13*s)), delayed, true},
 		{"after a delay nobody was well as it was due", append(repeated(same)[1:], well("w", 8*s+1, 60*s)), delayed, false},
+		{"after a delay somebody claims it as Grace after its jitter ends", repeated(same, with(grant(15*s-1, 2, s), due8)), jittered, false},
+		{"after a delay somebody claims it when Grace after its jitter has ended", repeated(same, with(grant(15*s, 2, s), due8)), jittered, true},
+		{"after a delay somebody claims it as Grace after another jitter ends", repeated(same, with(grant(17*s-2, 2, s), due9)), jittered, false},
+		{"after a delay it is begun as Grace after its jitter ends", repeated(same, with(run(8*s, 15*s, 16*s, 2, Okay, 17*s), due8)), jittered, false},
+		{"after a delay it is begun when Grace after its jitter has ended", repeated(same, with(run(8*s, 15*s+1, 16*s, 2, Okay, 17*s), due8)), jittered, true},
+		{"after a delay and its jitter nobody claims it", repeated(same), jittered, true},
+		{"after a delay and the most of its jitter Grace ends when the history has", repeated(same), func(r JobRule) JobRule { r.Omission.Until--; return r }(jittered), false},
+		{"after a delay nobody was well until Grace after the most of its jitter", append(repeated(same)[1:], well("w", 0, 17*s-1)), jittered, false},
+		{"after a delay it may have been paused as Grace after its jitter ended", repeated(same), func(r JobRule) JobRule { r.Omission.Doubt = []Span{{17 * s, 20 * s}}; return r }(jittered), false},
+		{"after a delay somebody asked for it within its jitter", repeated(same, manually(run(8*s, 17*s, 18*s, 1, Okay, 19*s))), jittered, false},
 		{"after a delay it is begun again under the lease before", repeated(same, run(8*s, 9*s, 10*s, 1, Okay, 11*s)), delayed, true},
 	}
 	for _, test := range tests {

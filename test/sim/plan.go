@@ -289,6 +289,15 @@ func (p *Plan) drawClocks(rng *rand.Rand) {
 	}
 }
 
+// drift is by what part clocks differ at most.
+func (p *Plan) drift() float64 {
+	most := 0.0
+	for _, d := range p.Drift {
+		most = max(most, d, -d)
+	}
+	return most
+}
+
 // driftLess bounds by how much the clocks of replicas and the store drift apart in a history with jobs. How long ago a dead replica's run began is told by the store's
 // clock. That this agrees with the wall clock by 2 s is a condition, and so much that the wall clocks differ is a part of it.
 func (p *Plan) driftLess(most time.Duration) {

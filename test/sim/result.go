@@ -139,7 +139,7 @@ const queued = 100 * time.Millisecond
 // omission returns what must have been begun because a replica was well.
 func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
-	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip", Observed: p.Clockless}
+	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip", Observed: p.Clockless, Drift: p.drift()}
 	o.From = proof.Never
 	for i := range w.events { // what is due counts from the mark that a replica has registered
 		if e := &w.events[i]; e.Name == recordOfJob(j.Name) && (e.Kind == proof.Release || e.Kind == proof.Extend) && e.Mark > 0 && e.Did == proof.Okay {
@@ -147,7 +147,7 @@ func (w *world) omission(j JobPlan) proof.Omission {
 		}
 	}
 	if j.Jitter > 0 {
-		o.Start = j.start
+		o.Start, o.Jitter = j.start, j.Jitter
 	}
 	if p.Job.Herd {
 		o.Group = "group/"
@@ -209,10 +209,7 @@ func (j JobPlan) fixedTime() (zone *time.Location, minute, hour int) {
 
 // handOvers finds locks that stayed free although somebody waited for them, in the good time at the end.
 func (w *world) handOvers(h proof.History) []proof.Violation {
-	drift := 0.0
-	for _, d := range w.plan.Drift {
-		drift = max(drift, d, -d)
-	}
+	drift := w.plan.drift()
 	// What is left of a lease is measured by a clock that drifts, and that of a lease that was granted by one; and there is the network.
 	bound := max(w.plan.TTL/8, time.Duration(1.5*drift*float64(w.plan.TTL))) + 200*time.Millisecond
 	if w.plan.Uneven {
