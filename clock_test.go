@@ -1,8 +1,10 @@
 package soloist_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +84,43 @@ func TestDelayAfterAnEndInTheFuture(t *testing.T) {
 		time.Sleep(80 * time.Second)
 		if began := r.began(); len(began) != 1 || began[0].Sub(begin) > 61*time.Second {
 			t.Errorf("begun at %v; want once, a minute after %v", began, begin)
+		}
+	})
+}
+
+// A run with a fixed delay that is due before the record's mark, by which a replica whose clock was ahead has done the one before, is taken over when it is interrupted.
+// Nothing else tells by its mark that it is not done.
+func TestDelayAfterAMarkInTheFuture(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var first, second recorder
+		begin := time.Now()
+		ahead := begin.Add(1400 * time.Millisecond)
+		outs, err := s.Acquire(background, []store.Claim{{Name: "job/tick", Holder: "x", TTL: time.Second}})
+		if err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+		_, err = s.Release(background, []store.Release{{Name: "job/tick", Holder: "x", Token: outs[0].Grant.Token, Mark: ahead.UnixMilli(), Retain: store.Forever,
+			State: fmt.Appendf(nil, `{"ended":%d}`, ahead.UnixMilli()+100)}})
+		must(t, err)
+		job := func(do func(context.Context, soloist.Run) error) soloist.Job {
+			return soloist.Job{Name: "tick", Schedule: soloist.Delay(500 * time.Millisecond), TTL: time.Minute, Do: do}
+		}
+		stop := start(t, a, job(func(ctx context.Context, run soloist.Run) error {
+			_ = first.do(ctx, run)
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		time.Sleep(900 * time.Millisecond)
+		check(t, "runs", len(first.all()), 1)
+		stop()
+		start(t, b, job(second.do))
+		time.Sleep(100 * time.Millisecond)
+		if runs := second.all(); len(runs) != 1 || runs[0].ScheduledAt != first.all()[0].ScheduledAt || !runs[0].ScheduledAt.After(ahead) {
+			t.Errorf("the run %+v was interrupted, and then begun: %+v", first.all(), runs)
+		}
+		info, err := b.Admin().Job(background, "tick")
+		if err != nil || slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned }) {
+			t.Errorf("%+v, %v", info.Runs, err)
 		}
 	})
 }

@@ -154,11 +154,7 @@ func (j *plannedJob) sawForgotten(g store.Grant, now time.Time) bool {
 		return false
 	}
 	if !j.once() {
-		done := j.mark
-		if _, delayed := j.delayed(); delayed { // it is due at that time itself, whose mark must not tell that it is done
-			done++
-		}
-		j.since = later(j.known, earlier(time.UnixMilli(done), now.Truncate(time.Millisecond)))
+		j.since = later(j.known, earlier(time.UnixMilli(j.mark), now.Truncate(time.Millisecond)))
 	}
 	j.forget()
 	j.forgot = g.Mark
@@ -216,7 +212,7 @@ func (j *plannedJob) due(when asOf) time.Time {
 		return j.job.pick(j.done(), when.due, when.missed)
 	}
 	if due := j.delayEnd(d); !j.job.start(due).After(when.due) {
-		return due
+		return later(due, time.UnixMilli(j.beyond())) // the mark tells which times are done, and may be of a clock that was ahead
 	}
 	return time.Time{}
 }

@@ -44,7 +44,7 @@ func (e every) check() error {
 }
 
 // Delay returns a schedule that is due d after the end of the last run, and immediately if there was none. d must be at
-// least 1 ms.
+// least 1 ms. A scheduled time is later than all before it, by 1 ms at least: the clock of the replica that had the job may have been ahead.
 func Delay(d time.Duration) Schedule { return delay(d) }
 
 type delay time.Duration

@@ -94,7 +94,11 @@ func (c *jobCheck) notRepeated() {
 			continue
 		}
 		within := func(at time.Duration, scheduled int64) bool {
-			return at >= from-2*c.rule.Skew-time.Second/2 && at <= to+rule.start(scheduled)
+			latest := last
+			if c.rule.Skew == 0 { // else a time may have another name, by the clock of who had the job before
+				latest = to + rule.start(scheduled)
+			}
+			return at >= from-2*c.rule.Skew-time.Second/2 && at <= latest
 		}
 		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= last })
 		claimed := slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return within(l.from, l.grant.Mark) })
