@@ -162,14 +162,17 @@ func TestLongNameOfWhoMakesChanges(t *testing.T) {
 		leave(t, s, "job/tick", `{"schedule":"@every 1m0s"}`)
 		admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
 		longest := strings.Repeat("alice/", 21) + "as" // 128 bytes
-		for _, who := range []string{longest, longest + "b", strings.Repeat(longest, 700)} {
+		for who, want := range map[string]string{
+			longest: longest, longest + "b": longest, strings.Repeat(longest, 700): longest,
+			longest[:127] + "ß": longest[:127], longest[:126] + "ß": longest[:126] + "ß", "al\xffice": "alice",
+		} {
 			must(t, admin.By(who).Pause(background, "tick", "a test"))
 			job, err := admin.Job(background, "tick")
 			must(t, err)
-			check(t, "who has paused the job", job.Paused.By, longest)
+			check(t, "who has paused the job", job.Paused.By, want)
 			actions, err := collect(admin.Actions(background))
 			must(t, err)
-			check(t, "who is listed", actions[len(actions)-1].By, longest)
+			check(t, "who is listed", actions[len(actions)-1].By, want)
 		}
 	})
 }

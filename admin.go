@@ -40,8 +40,11 @@ func afterParts(escaped string) string { return escaped + string(rune('/'+1)) }
 // Admin returns an Admin for the store and namespace of c. The log of actions shows the replica of c as the one that made its changes.
 func (c *Client) Admin() *Admin { return &Admin{client: c, by: c.cfg.Replica} }
 
-// By returns a copy of a whose changes are shown as made by who, such as a user for whom a service makes them. It is cut after 128 bytes.
-func (a *Admin) By(who string) *Admin { return &Admin{a.client, who[:min(len(who), 128)], a.part} }
+// By returns a copy of a whose changes are shown as made by who, such as a user for whom a service makes them. It is cut after 128 bytes, and
+// what is not UTF-8 is left out.
+func (a *Admin) By(who string) *Admin {
+	return &Admin{a.client, strings.ToValidUTF8(who[:min(len(who), 128)], ""), a.part}
+}
 
 // Part returns a copy of a that lists only names that begin with prefix and come after the name after, which need not exist; "" is before all names. It
 // applies to Jobs, Locks, Leaders, Semaphores, ElementJobs and Elements, not to the short lists of replicas and actions. A store that is a
