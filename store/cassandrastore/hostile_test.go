@@ -1,12 +1,15 @@
 package cassandrastore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +64,8 @@ var fates = []struct {
 	{"the server is overloaded", fate{forward: true, reply: failure(gocql.ErrCodeOverloaded)}, true, nil},
 	{"too few replicas are there when it is acknowledged", fate{forward: true, reply: failure(gocql.ErrCodeUnavailable, quorum, uint32(2), uint32(1))}, true, nil},
 	{"too few replicas are there to decide", fate{reply: failure(gocql.ErrCodeUnavailable, serial, uint32(2), uint32(1))}, false, nil},
+	{"too few replicas are there when it is acknowledged in the datacenter", fate{forward: true, reply: failure(gocql.ErrCodeUnavailable, uint16(gocql.LocalQuorum), uint32(2), uint32(1))}, true, nil},
+	{"too few replicas are there to decide in the datacenter", fate{reply: failure(gocql.ErrCodeUnavailable, uint16(gocql.LocalSerial), uint32(2), uint32(1))}, false, nil},
 	{"the server is starting", fate{reply: failure(gocql.ErrCodeBootstrapping)}, false, nil},
 	{"it is not allowed", fate{reply: failure(gocql.ErrCodeUnauthorized)}, false, fs.ErrPermission},
 	{"it is refused as invalid", fate{reply: failure(gocql.ErrCodeInvalid)}, false, nil},
@@ -304,6 +309,46 @@ func TestSchemas(t *testing.T) {
 	server.do(t, `DROP TABLE `+keyspace+`.soloist`)
 	if _, err := acquire(background, empty, "b"); !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("after the table was dropped: %v", err)
+	}
+}
+
+// An unlike dialer makes connections on which nobody learns the server's version of the schema any more once a table was made.
+type unlike struct{ made atomic.Bool }
+
+func (u *unlike) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	return unlikeConn{conn, u}, err
+}
+
+type unlikeConn struct {
+	net.Conn
+	of *unlike
+}
+
+func (c unlikeConn) Write(sent []byte) (int, error) {
+	if bytes.Contains(sent, []byte("CREATE TABLE")) {
+		c.of.made.Store(true)
+	}
+	if c.of.made.Load() {
+		sent = bytes.ReplaceAll(sent, []byte("SELECT schema_version"), []byte("SELECT schema_no_such"))
+	}
+	return c.Conn.Write(sent)
+}
+
+// TestMigrateThatSeesNoAgreement: a migration after which it cannot be seen that all nodes know the table has not succeeded.
+func TestMigrateThatSeesNoAgreement(t *testing.T) {
+	server := shared(t)
+	cfg := cassandrastore.Config{Keyspace: server.keyspace(t, oneCopy)}
+	c, through := cluster(server.Addr, "cassandra", "cassandra"), &unlike{}
+	c.ProtoVersion, c.Dialer, c.MaxWaitSchemaAgreement = 4, through, time.Millisecond // the driver looks at least once
+	session, err := c.CreateSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if did, err := on(t, session, cfg).Migrate(background); !says(err, "waiting until all nodes know the table") || !through.made.Load() {
+		t.Errorf("it did %v, %v; want a table made, and an error that the nodes may not know it", did, err)
 	}
 }
 

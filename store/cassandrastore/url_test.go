@@ -1,13 +1,18 @@
 package cassandrastore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/cassandrastore"
@@ -104,6 +109,60 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("got %v, want that it cannot connect", err)
 		}
 	}
+}
+
+// TestCloseWhileConnecting: Close waits for an attempt to connect that is under way, and closes the session that comes of it: no connection is left.
+func TestCloseWhileConnecting(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var begun, open atomic.Int64
+	goOn := make(chan struct{})
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			begun.Add(1)
+			open.Add(1)
+			go func() {
+				defer open.Add(-1)
+				defer client.Close()
+				<-goOn
+				node, err := net.Dial("tcp", server.Addr)
+				if err != nil {
+					return
+				}
+				go func() { defer client.Close(); _, _ = io.Copy(client, node) }()
+				defer node.Close()
+				_, _ = io.Copy(node, client)
+			}()
+		}
+	}()
+	s, err := cassandrastore.OpenURL(background, "cassandra://cassandra:cassandra@"+l.Addr().String()+"/"+cfg.Keyspace+"?timeout=5m&dialtimeout=5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Ping(background) }()
+	servers.Wait(t, "the attempt to connect", func() bool { return begun.Load() > 0 })
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	servers.Wait(t, "Close to begin", func() bool {
+		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		defer cancel()
+		return errors.Is(s.Ping(ctx), store.ErrClosed)
+	})
+	early := len(closed) > 0
+	close(goOn)
+	if err := <-closed; err != nil || early {
+		t.Fatalf("%v; Close has returned before the attempt has ended: %t", err, early)
+	}
+	servers.Wait(t, "the end of all connections", func() bool { return open.Load() == 0 })
 }
 
 // TestLocalSerialStaysInItsDatacenter: with local_serial no node of another datacenter is asked, whose copies would grant what these have granted, also if none of the
