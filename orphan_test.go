@@ -517,6 +517,41 @@ func TestWhatIsGrantedAfterARefusalIsGivenBack(t *testing.T) {
 	}
 }
 
+// A lateAgain store replies to no first claim, as outrun does, but late, and to others later than their leases can be used.
+type lateAgain struct{ outrun }
+
+func (s lateAgain) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	first := !s.said.Load()
+	outs, err := s.outrun.Acquire(ctx, claims)
+	switch {
+	case claims[0].Mark < 0:
+	case first:
+		time.Sleep(5 * time.Second)
+	default:
+		time.Sleep(23500 * time.Millisecond)
+	}
+	return outs, err
+}
+
+// What a request without a reply is granted late is given back, also if the repeated request was granted a lease too late to use it, and that was given back before.
+func TestWhatIsGrantedAfterALateGrantIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lateAgain{outrun{soloisttest.NewStore(), 33 * time.Second, false, new(atomic.Bool)}}
+		a := soloisttest.NewReplica(t, s, soloist.Config{TTL: 30 * time.Second, RequestTimeout: time.Minute})
+		b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		begun := time.Now()
+		_, err := a.TryLock(background, "x")
+		wantIs(t, "the repeated request", err, soloist.ErrLost)
+		must(t, mustLock(t, b, "x").Release()) // that grant was given back
+		time.Sleep(s.after - time.Since(begun))
+		synctest.Wait()
+		_, err = b.TryLock(background, "x")
+		wantIs(t, "another, when the first request was carried out", err, soloist.ErrHeld)
+		time.Sleep(9 * time.Second) // a record is looked at after a quarter of the TTL at the latest
+		mustLock(t, b, "x")
+	})
+}
+
 // What a request without a reply is granted when the run that a repeated one was granted is over is given back: it would keep the next run from all replicas for a TTL.
 func TestWhatIsGrantedAfterARunIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
