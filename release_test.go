@@ -206,6 +206,21 @@ func TestReleaseWithoutAnAnswerDelaysNoOther(t *testing.T) {
 	})
 }
 
+// Of many that end together, in several requests, each is tried for as long as its own lease may last, also in a request after the first.
+func TestEachOfManyReleasesHasItsOwnBound(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		many := a.Elements("many", soloist.ElementsOptions{})
+		elements := claimMany(t, many, 1025) // of which 1024 go into the first request
+		must(t, elements[1024].Extend(background, time.Hour))
+		s.Break(errors.New("away"))
+		time.AfterFunc(10*time.Minute, s.Heal)
+		errs := many.DoneAll(elements)
+		if errs[0] == nil || errs[1024] != nil {
+			t.Errorf("recording: %v and %v; want that the first is lost, and the last is recorded", errs[0], errs[1024])
+		}
+	})
+}
+
 func claimMany(t *testing.T, e *soloist.Elements, n int) []*soloist.Element {
 	t.Helper()
 	ids, elements := make([]string, n), make([]*soloist.Element, n)

@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,20 @@ func TestBadSemaphores(t *testing.T) {
 			t.Errorf("the store was asked %d times", n)
 		}
 	})
+}
+
+// The smallest semaphore and the largest one have as many permits as they say.
+func TestSmallestAndLargestSemaphore(t *testing.T) {
+	for _, n := range []int{1, 1000} {
+		inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+			s := a.Semaphore("pdf", n)
+			for range n {
+				permitOf(t, s)
+			}
+			_, err := s.TryAcquire(background)
+			wantIs(t, fmt.Sprintf("one more permit than %d", n), err, soloist.ErrHeld)
+		})
+	}
 }
 
 func TestPermitOfADeadHolderComesBack(t *testing.T) {
@@ -325,6 +340,43 @@ func TestPermitsThatAreReleasedMeanwhile(t *testing.T) {
 		_, err := b.TryAcquire(background)
 		wantIs(t, "a fifth permit of four", err, soloist.ErrHeld)
 	})
+}
+
+// An allOverdue store has no clock, does not choose, and takes what is held for overdue.
+type allOverdue struct{ store.Store }
+
+func (allOverdue) Clockless() {}
+
+func (s allOverdue) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i := range outs {
+		if held, is := errors.AsType[*store.HeldError](outs[i].Err); is {
+			outs[i].Err = &store.HeldError{Record: held.Record, Overdue: held.Record.Left}
+		}
+	}
+	return outs, err
+}
+
+// Of several permits that are overdue, who waits gets the one that has been watched for long enough first, whichever that is.
+func TestOverduePermitThatIsFreeFirst(t *testing.T) {
+	for first := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			s := allOverdue{memstore.New()}
+			for i := range 3 {
+				claim := store.Claim{Name: fmt.Sprint("semaphore/x/", i), Holder: "dead/3", TTL: 20 * time.Second}
+				if i == first {
+					claim.TTL = 5 * time.Second
+				}
+				outs, err := s.Acquire(background, []store.Claim{claim})
+				must(t, errors.Join(err, outs[0].Err))
+			}
+			begin := time.Now()
+			permitOf(t, soloisttest.NewReplica(t, s, soloist.Config{}).Semaphore("x", 3))
+			if took := time.Since(begin); took != 5*time.Second {
+				t.Errorf("permit %d is free first, after 5s; one was granted after %v", first, took)
+			}
+		})
+	}
 }
 
 func permitOf(t *testing.T, s *soloist.Semaphore) *soloist.Lease {
