@@ -844,3 +844,26 @@ func TestUnknownWriteThatTellsTheItem(t *testing.T) {
 		}
 	}
 }
+
+// TestManyNamesMakeNoLeaseLonger: a process that has seen a lease, and then 65,536 other names, finds the lease over as early as without them.
+func TestManyNamesMakeNoLeaseLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		if _, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "dead", TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		s, claim := open(m), store.Claim{Name: "a", Holder: "b", TTL: time.Minute}
+		if _, err := acquire(t, s, claim); !errors.Is(err, store.ErrHeld) {
+			t.Fatalf("got %v, want held", err)
+		}
+		other := s.Seen("a")
+		for i := range 1 << 16 {
+			other.Name = fmt.Sprint(i)
+			s.See(other)
+		}
+		time.Sleep(time.Minute)
+		if _, err := acquire(t, s, claim); err != nil {
+			t.Errorf("a minute after the lease was seen: %v", err)
+		}
+	})
+}

@@ -1,8 +1,16 @@
 package storeurl_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"math/big"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -140,4 +148,51 @@ func TestUntrusted(t *testing.T) {
 	if err := storeurl.Untrusted(nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAuthorities: with cafile the authorities in that file are the only ones, and those of the system are not beside them.
+func TestAuthorities(t *testing.T) {
+	ours, systems := authority(t), authority(t)
+	t.Setenv("SSL_CERT_FILE", write(t, systems))
+	files := storeurl.TLS{CAFile: write(t, ours)}
+	c, err := files.Config(true, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := x509.NewCertPool()
+	if !want.AppendCertsFromPEM(ours) {
+		t.Fatal("no certificate")
+	}
+	if c.RootCAs == nil || !c.RootCAs.Equal(want) {
+		t.Error("a server is trusted by others than the authority of cafile")
+	}
+	files.CAFile = ""
+	if c, err = files.Config(true, ""); err != nil || c.RootCAs != nil {
+		t.Errorf("without cafile: %v, want the authorities of the system", err)
+	}
+}
+
+// authority returns the certificate of a new authority, in PEM.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// write writes a file, and returns its name.
+func write(t *testing.T, text []byte) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
