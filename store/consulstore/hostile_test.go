@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -672,5 +673,31 @@ func TestTokenFile(t *testing.T) {
 	write(t, file, "a b\n")
 	if err := s.Ping(background); err == nil || says(err, "a b") || !says(err, "has no token") {
 		t.Errorf("with something else in the file: %v", err)
+	}
+}
+
+// TestWayWithoutTLS: that everything can be read on the way is reported for each address to which requests may go, and not for the agent of this machine.
+func TestWayWithoutTLS(t *testing.T) {
+	f := newFake(t)
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		switch r.URL.Path {
+		case "/v1/status/peers":
+			_, _ = io.WriteString(w, `["127.0.0.1:1"]`)
+		case "/v1/agent/self":
+			_, _ = io.WriteString(w, `{"Config":{"Version":"1.22.2","Server":true}}`)
+		default:
+			return false
+		}
+		return true
+	})
+	for also, warns := range map[string]bool{"127.0.0.2:8500": false, "[::1]:8500": false, "localhost:8500": false, "192.0.2.1:8500": true, "consul.example:8500": true} {
+		findings, err := open(t, consulstore.Config{Addresses: []string{f.addr(), also}}).Examine(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(findings, func(f store.Finding) bool { return f.Subject == "connection" && f.Level == store.LevelWarning })
+		if warned != warns {
+			t.Errorf("with the address %s: %+v, want a warning of the connection: %v", also, findings, warns)
+		}
 	}
 }

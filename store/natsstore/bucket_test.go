@@ -102,6 +102,34 @@ func TestMissingBucket(t *testing.T) {
 	}
 }
 
+// TestAnotherBucketInItsPlace: a write to which nobody replies may tell that the bucket is gone. Another one that was made in its place since is examined before it is used.
+func TestAnotherBucketInItsPlace(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	g, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(background, "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	if err := js.DeleteStream(background, cfg.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := extend(background, s, "a", "x", g.Token, time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("extended without a bucket: %v", err)
+	}
+	cfg.FirstSeq, cfg.MaxAge = uint64(time.Now().UnixMicro()), time.Hour
+	if _, err := js.CreateStream(background, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, "max_age") {
+		t.Errorf("acquired with %v in a bucket that deletes leases after an hour, want that it is refused", err)
+	}
+}
+
 // TestWithoutJetStream: servers or an account without JetStream are reported with what to write into the configuration, and nothing is unknown.
 func TestWithoutJetStream(t *testing.T) {
 	for name, test := range map[string]struct{ line, user, mend string }{
