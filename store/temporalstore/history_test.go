@@ -81,6 +81,28 @@ func TestForgottenLog(t *testing.T) {
 	}
 }
 
+// TestWaysToEnd: however something else has ended a run, the name is neither held nor free, and the error says how it was ended.
+func TestWaysToEnd(t *testing.T) {
+	granted := time.Unix(1, 0).UTC()
+	for _, test := range []struct {
+		event enums.EventType
+		says  string
+	}{
+		{enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, "was completed by"},
+		{enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, "was failed by"},
+		{enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT, "was timed out by"},
+		{enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, "was canceled by"},
+		{enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, "was terminated by"},
+	} {
+		l := newLog("n")
+		l.write(inputOf(t, entry{Name: "n", Version: "v0", Holder: "h", Granted: &granted}))
+		l.addEvent(&history.HistoryEvent{EventType: test.event})
+		if item := l.item(); item.Err == nil || item.Version != "" || l.moved || l.gone() || !strings.Contains(item.Err.Error(), test.says) {
+			t.Errorf("%v: %+v, want an error that says %q", test.event, item, test.says)
+		}
+	}
+}
+
 // TestWorkflowIDs: two names that differ in a byte have two IDs that differ in more than case, none is longer than what databases take, and short ones are readable.
 func TestWorkflowIDs(t *testing.T) {
 	cfg := Config{Prefix: "soloist"}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -289,6 +292,60 @@ func TestThrottledList(t *testing.T) {
 	}
 	if found != 1 || n.Load() < 3 {
 		t.Errorf("found %d names in %d requests, want one in three", found, n.Load())
+	}
+}
+
+// TestServerWithoutQueries: a list of a server that takes no queries has each name once, on however many pages.
+func TestServerWithoutQueries(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	const names, size = 5, 2
+	var pages atomic.Int64
+	s := on(t, connect(t, c.TemporalServer, grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			switch r := request.(type) {
+			case *workflowservice.ListWorkflowExecutionsRequest:
+				return status.Error(codes.Unimplemented, "no queries")
+			case *workflowservice.ListOpenWorkflowExecutionsRequest:
+				if pages.Add(1) > names {
+					return status.Error(codes.InvalidArgument, "pages without an end")
+				}
+				from, _ := strconv.Atoi(string(r.NextPageToken)) // the test server itself has one page only
+				r.NextPageToken = nil
+				err := invoke(ctx, method, request, reply, conn, options...)
+				page := reply.(*workflowservice.ListOpenWorkflowExecutionsResponse)
+				page.Executions = slices.DeleteFunc(page.GetExecutions(), func(e *workflow.WorkflowExecutionInfo) bool { // nor does it look at the filter
+					return !strings.HasPrefix(e.GetExecution().GetWorkflowId(), cfg.Prefix+":")
+				})
+				slices.SortFunc(page.Executions, func(a, b *workflow.WorkflowExecutionInfo) int {
+					return strings.Compare(a.GetExecution().GetWorkflowId(), b.GetExecution().GetWorkflowId())
+				})
+				if to := from + size; to < len(page.Executions) {
+					page.Executions, page.NextPageToken = page.Executions[from:to], []byte(strconv.Itoa(to))
+				} else {
+					page.Executions = page.Executions[from:]
+				}
+				return err
+			}
+			return invoke(ctx, method, request, reply, conn, options...)
+		})), cfg)
+	var want []string
+	for i := range names {
+		want = append(want, fmt.Sprint("name/", i))
+		grant(t, s, want[i], "a", time.Hour)
+	}
+	servers.Wait(t, "all names in the list", func() bool {
+		pages.Store(0)
+		var found []string
+		for r, err := range s.List(background, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, r.Name)
+		}
+		return slices.Equal(found, want)
+	})
+	if want := int64(names/size + 1); pages.Load() != want {
+		t.Errorf("the list has come on %d pages, want %d", pages.Load(), want)
 	}
 }
 

@@ -2,11 +2,14 @@ package temporalstore_test
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/namespace/v1"
 	"go.temporal.io/api/replication/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -88,6 +91,52 @@ func TestClients(t *testing.T) {
 	}
 	if _, err := temporalstore.New(sdk, temporalstore.Config{Namespace: "a b"}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("got %v, want that the namespace is none", err)
+	}
+}
+
+// A stuffed server has one record, in a history whose only page is greater than what gRPC takes by default.
+type stuffed struct {
+	workflowservice.UnimplementedWorkflowServiceServer
+}
+
+func (stuffed) GetWorkflowExecutionHistory(
+	_ context.Context, asked *workflowservice.GetWorkflowExecutionHistoryRequest,
+) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	if asked.GetExecution().GetWorkflowId() != "soloist:name" {
+		return nil, status.Error(codes.NotFound, "there is no such execution")
+	}
+	input := func(text string) *common.Payloads {
+		return &common.Payloads{Payloads: []*common.Payload{{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(text)}}}
+	}
+	const record = `{"name": "name", "version": "w", "holder": "x", "token": 7, "ttl_ns": 3600000000000, "granted_at": "2026-01-02T03:04:05Z"}`
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &history.History{Events: []*history.HistoryEvent{
+		{EventId: 1, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &history.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &history.WorkflowExecutionStartedEventAttributes{Input: input(record), OriginalExecutionRunId: "run"},
+		}},
+		{EventId: 2, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, Attributes: &history.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
+			WorkflowExecutionSignaledEventAttributes: &history.WorkflowExecutionSignaledEventAttributes{SignalName: "of another", Input: input(strings.Repeat(" ", 8<<20))},
+		}},
+	}}}, nil
+}
+
+// TestLongPage: a page of a history can be greater than what gRPC takes by default, and a store by a URL reads it.
+func TestLongPage(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	workflowservice.RegisterWorkflowServiceServer(server, stuffed{})
+	go func() { _ = server.Serve(l) }()
+	defer server.Stop()
+	s, err := temporalstore.OpenURL(background, "temporal://"+l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var held *store.HeldError
+	if err := acquire(t, s, "name", "y", time.Hour).Err; !errors.As(err, &held) || held.Record.Holder != "x" {
+		t.Errorf("got %v, want that x holds the name", err)
 	}
 }
 
