@@ -5,6 +5,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // TestSessionNames: sessions of a lease of etcd whose ID is used again have different names, from which the lease can be told.
@@ -86,5 +88,28 @@ func TestEndOfALeaseThatIsBeingExtended(t *testing.T) {
 	p := pair{record: record{Holder: "x", Token: 5, TTL: time.Minute, Session: of.name}, revision: 5, taken: true}
 	if c, err := s.lapsed(end{h.until, "name", h}).decide(p); c != nil || err == nil || h.ending {
 		t.Errorf("it is ended by %+v, %v, although its extension has begun meanwhile", c, err)
+	}
+}
+
+// A place whose holder does not wait any more may still have its ticket, or be handed the name. No other name is attached to its session from then on, and that is not kept alive, so that
+// etcd ends both.
+func TestForsakenPlaceEndsWithItsSession(t *testing.T) {
+	of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48, used: time.Now()}
+	of.keptUntil(time.Now().Add(time.Second))
+	s := &Store{sessions: map[string]*session{of.name: of}, classes: map[int64]*session{of.class: of}}
+	claim := store.Claim{Name: "name", Holder: "x", TTL: time.Hour}
+	at := s.enter(claim)
+	s.attach(at, of)
+	s.forsake(at.placeKey) // a call waits still
+	if of.abandoned || s.inbox.places[at.placeKey] != at {
+		t.Error("a place at which a call waits is given up")
+	}
+	s.exit(at, false)
+	s.forsake(at.placeKey)
+	if due, _ := s.due(); !of.abandoned || len(due) != 0 || s.classes[of.class] != nil {
+		t.Errorf("the session is given up: %v, %d sessions are to be kept alive, and the next names are attached to it: %v", of.abandoned, len(due), s.classes[of.class] == of)
+	}
+	if len(s.inbox.places) != 0 || of.names != 0 {
+		t.Errorf("%d places are left, and %d names are attached to the session", len(s.inbox.places), of.names)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -195,4 +196,45 @@ func TestWatchThatEndsBeforeItBegan(t *testing.T) {
 	if of.err == nil || errors.Is(of.err, context.Canceled) {
 		t.Errorf("got %v", of.err)
 	}
+}
+
+// TestIdleNameThatIsWatchedAgain: a name that nobody waits for is watched for a while. If somebody waits for it again meanwhile, its watch does not end with that while.
+func TestIdleNameThatIsWatchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Store{ctx: t.Context(), clients: given{}}
+		s.turns.idle = idleTurns
+		begun := 0
+		by := func(ctx context.Context, _ *clientv3.Client, name string, of *watched) {
+			begun++
+			replies := make(chan clientv3.WatchResponse, 1)
+			replies <- clientv3.WatchResponse{Created: true}
+			context.AfterFunc(ctx, func() { close(replies) })
+			s.turns.follow(name, of, replies, func([]*clientv3.Event) bool { return false })
+		}
+		first, stop := context.WithCancel(t.Context())
+		if _, err := s.watch(first, &s.turns, by, []string{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		time.Sleep(idleTurns / 2)
+		again, stop := context.WithCancel(t.Context())
+		woken, err := s.watch(again, &s.turns, by, []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * idleTurns)
+		select {
+		case <-woken:
+			t.Error("the watch has ended, and somebody waits for the name")
+		default:
+		}
+		stop()
+		time.Sleep(2 * idleTurns)
+		s.work.Wait()
+		s.turns.mu.Lock()
+		defer s.turns.mu.Unlock()
+		if begun != 1 || len(s.turns.names) != 0 || s.turns.idling != 0 {
+			t.Errorf("%d watches were begun, want one; %d names are watched and %d are idle, although nobody waits", begun, len(s.turns.names), s.turns.idling)
+		}
+	})
 }
