@@ -86,6 +86,25 @@ func TestDeletedFile(t *testing.T) {
 	}
 }
 
+// A record that cannot be as it is harms its own name only, also when the file is deleted: the others wait for their leases.
+func TestDeletedFileWithASpoiledRecord(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	take(t, s, "spoiled", "a", time.Minute)
+	take(t, s, "mine", "a", 10*time.Minute)
+	db := raw(t, path)
+	exec(t, db, "UPDATE records SET until = 9000000000000000000 WHERE name = 'spoiled'")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	deleteAll(t, path)
+	_, err := try(s, "others", "a", time.Minute)
+	says(t, err, "deleted", "in 10m0s")
+	h.pass(10 * time.Minute)
+	take(t, s, "others", "a", time.Minute)
+}
+
 // The wall clock may have gone back since the deleted file's tokens were given.
 func TestTokensGrowOverDeletion(t *testing.T) {
 	path := newPath(t)

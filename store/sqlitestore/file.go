@@ -104,7 +104,7 @@ func (f *file) identify(path string, before os.FileInfo) (err error) {
 func (f *file) last() (until, token int64, err error) {
 	m, err := f.write.meta()
 	if err == nil {
-		err = f.write.row(sqlLast, []any{int64(tokens.Forgettable)}, &until, &token)
+		err = f.write.row(sqlLast, []any{int64(tokens.Forgettable), after(f.clock.now(), most)}, &until, &token)
 	}
 	return until, max(token, m.floor), err
 }
