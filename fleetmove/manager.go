@@ -100,7 +100,8 @@ func (m *Manager) replicas(ctx context.Context) ([]Replica, error) {
 }
 
 // Plan begins a move: replicas may then be in OldOnly and OldDecides. A move that is planned is not planned again. It returns an error that is
-// store.ErrUnusable if one of the stores is in another move, if the two are the same store, or if one of them cannot raise tokens.
+// store.ErrUnusable if one of the stores is in another move, if the two are the same store, if one of them cannot raise tokens, or if the new store was left behind by
+// another move and still has records of then.
 func (m *Manager) Plan(ctx context.Context) error {
 	return m.alone(ctx, func(ctx context.Context, w *writer) error {
 		before, after := &w.plans[0], &w.plans[1]
@@ -126,6 +127,11 @@ func (m *Manager) Plan(ctx context.Context) error {
 				return err
 			}
 		}
+		if after.leftBehind() {
+			if err := noRecords(ctx, m.newStore); err != nil {
+				return err
+			}
+		}
 		*before = plan{ID: rand.Text(), Stage: Stage{move.OldOnly, move.OldDecides}}
 		*after = plan{ID: before.ID, New: true, Stage: Stage{move.OldOnly, move.OldOnly}}
 		if err := w.save(ctx, 1); err != nil { // the old store has no plan before the new one has it
@@ -133,6 +139,19 @@ func (m *Manager) Plan(ctx context.Context) error {
 		}
 		return w.write(ctx, before.Stage)
 	})
+}
+
+// noRecords returns an error if a store has records that a copy would take for those of the fleet, also of names that it has forgotten since.
+func noRecords(ctx context.Context, s store.Store) error {
+	for r, err := range s.List(ctx, "") {
+		switch {
+		case err != nil:
+			return fmt.Errorf("fleetmove: looking for records of another move in the new store: %w", err)
+		case !strings.HasPrefix(r.Name, move.Records):
+			return notPlanned(fmt.Sprintf("the new store has records from another move, such as %q, and would bring back what was forgotten since: empty it, or use another table or prefix", r.Name))
+		}
+	}
+	return nil
 }
 
 // probeTTL is the TTL of the lease that shows whether a store raises tokens.

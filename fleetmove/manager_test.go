@@ -446,6 +446,45 @@ func TestPlansThatDoNotFit(t *testing.T) {
 	})
 }
 
+// TestPlanIntoAStoreThatWasLeft: a store that was left by a move, or tried and taken back, has records of then. They do not come back, and the store can be used when
+// it is empty.
+func TestPlanIntoAStoreThatWasLeft(t *testing.T) {
+	for name, steps := range map[string]struct {
+		advance []fleetmove.Stage
+		back    bool // the last two
+		again   func(*movedFleet) (from, to *memstore.Store)
+	}{
+		"taken back": {[]fleetmove.Stage{rollToNewDecides, rollToOldDecides, takenBack}, true, func(f *movedFleet) (from, to *memstore.Store) { return f.before, f.after }},
+		"finished":   {[]fleetmove.Stage{rollToNewDecides, rollToNewOnly, finished}, false, func(f *movedFleet) (from, to *memstore.Store) { return f.after, f.before }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newMovedFleet(t)
+				if err := f.lead.Plan(background); err != nil {
+					t.Fatal(err)
+				}
+				leave(t, f.before, store.Release{Name: "element", Holder: "h", Token: take(t, f.before, "element", "h").Token, Mark: 1, Retain: time.Hour})
+				for i, stage := range steps.advance {
+					f.advance(t, steps.back && i > 0, stage)
+				}
+				from, to := steps.again(f)
+				again := manage(t, from, to)
+				if err := again.Plan(background); !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), `"element"`) {
+					t.Errorf("a plan into a store with records of another move: %v", err)
+				}
+				leave(t, to, store.Release{Name: "element", Holder: "h", Token: take(t, to, "element", "h").Token})
+				time.Sleep(48 * time.Hour)
+				if n, err := to.Sweep(background, 100); err != nil || n == 0 {
+					t.Fatal(n, err)
+				}
+				if err := again.Plan(background); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
 // TestStatusOfOtherPairs: a manager of two stores that are not those of one move says so, and shows no stage.
 func TestStatusOfOtherPairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,6 +50,9 @@ type plan struct {
 // under reports whether the store is part of a move that is not over.
 func (p plan) under() bool { return p.ID != "" && !p.over() }
 
+// leftBehind reports whether the fleet has gone on, or stayed, in the other store of a move that is over: what records the store has are of then.
+func (p plan) leftBehind() bool { return p.ID != "" && p.over() && p.New == (p.From == move.OldOnly) }
+
 // isOldStore reports whether replicas may use the store alone, as the old one.
 func (p plan) isOldStore() bool {
 	switch {

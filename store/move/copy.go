@@ -15,7 +15,7 @@ type Options struct {
 	Next Phase
 
 	// Retain is how long from now a store must remember at least what is copied into it, see [store.Release]. The default is store.Forever, since nobody
-	// can see how long a record was to be remembered.
+	// can see how long a record was to be remembered. A record of the store that decides whose token is raised is remembered as long.
 	Retain time.Duration
 
 	// Abandoned also copies records whose last holder died. Whoever takes such a name next is then not told so: a run that was interrupted is not
