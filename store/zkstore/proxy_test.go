@@ -37,6 +37,7 @@ type proxy struct {
 	listener net.Listener
 	next     atomic.Pointer[fate]  // of the next request that changes nodes
 	met      atomic.Int64          // requests that met a fate
+	away     atomic.Bool           // the server: each connection ends at once
 	each     func() storetest.Fate // of every request about nodes, unless it is nil; set before there is one
 	asks     func(request []byte)  // may change a request, unless it is nil; set before there is one
 
@@ -80,6 +81,9 @@ func (p *proxy) cut() {
 
 func (p *proxy) serve(client net.Conn) {
 	defer client.Close()
+	if p.away.Load() {
+		return
+	}
 	server, err := net.Dial("tcp", p.to)
 	if err != nil {
 		return

@@ -95,6 +95,22 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestServerThatComesLate: a user for whom no server could be reached is named to the first one that can be.
+func TestServerThatComesLate(t *testing.T) {
+	p := newProxy(t, shared(t).Addr)
+	p.away.Store(true)
+	s := openURL(t, "user:canary@"+p.addr(), "/late")
+	for range 2 {
+		if err := s.Ping(background); !errors.Is(err, zk.ErrNoServer) {
+			t.Errorf("got %v, want that no server could be reached", err)
+		}
+	}
+	p.away.Store(false)
+	if _, err := claim(background, s, "a", "x", time.Hour); err != nil {
+		t.Errorf("when there is a server: %v", err)
+	}
+}
+
 // TestSilentServer: a server that accepts a connection and says nothing keeps a store from working for as long as the caller waits, and no longer from closing.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
