@@ -485,6 +485,36 @@ func TestCloseOutlastsAStoreThatIsAwayForAMoment(t *testing.T) {
 	})
 }
 
+// A release that is repeated for as long as its lease may last, because it records something, ends with its client: no request is sent any more, however that was closed.
+func TestReleaseEndsWithTheClient(t *testing.T) {
+	for how, end := range map[string]func(*soloist.Client) error{
+		"Shutdown": func(c *soloist.Client) error { return c.Shutdown(background) },
+		"Close":    func(c *soloist.Client) error { return c.Close() },
+	} {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+				el, err := a.With(soloist.Options{TTL: time.Hour}).Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
+				must(t, err)
+				s.Break(errors.New("away"))
+				done := make(chan error, 1)
+				go func() { done <- el.Done() }()
+				time.Sleep(time.Minute)
+				must(t, end(a))
+				synctest.Wait()
+				asked := s.Calls()
+				time.Sleep(time.Minute)
+				check(t, "requests after that", s.Calls(), asked)
+				select {
+				case err := <-done:
+					wantIs(t, "recording", err, soloist.ErrUnknown)
+				default:
+					t.Error("it is still being recorded")
+				}
+			})
+		})
+	}
+}
+
 // A job that was granted when its replica ends is given back although the store is away for longer than two requests take, and keeps what its record has.
 func TestWhatIsGivenBackAtTheEndKeepsItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

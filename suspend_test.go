@@ -247,6 +247,21 @@ func TestStepsOfTheWallClock(t *testing.T) {
 	}
 }
 
+// Where the kernel tells of suspends again, and then no more, steps of the wall clock count from when it told last: of those before it has told, or they were none.
+func TestStepsBeforeTheKernelToldDoNotCount(t *testing.T) {
+	var c clock
+	begin := time.Now()
+	for i, ok := range []bool{false, true, true} {
+		c.mu.Lock()
+		at := begin.Add(time.Duration(i) * time.Hour)
+		c.suspends(at, 0, 0, ok)
+		if ok && !c.wall.Equal(at) {
+			t.Errorf("steps count from %v before the kernel told last", at.Sub(c.wall))
+		}
+		c.mu.Unlock()
+	}
+}
+
 // Two readings of the suspends differ by some nanoseconds. No event has a negative duration for that.
 func TestDurationsAreNotNegative(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
