@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -391,6 +392,59 @@ func TestALaterLookThatFails(t *testing.T) {
 		if err := claim("a"); !errors.Is(err, store.ErrUnusable) {
 			t.Errorf("when it can look: %v, want that the table cannot be used", err)
 		}
+	}
+}
+
+// unanswered is an HTTP client that has no answer to a look at the table, and takes a name at once.
+type unanswered struct {
+	t      *testing.T
+	silent bool // else the look is not allowed
+}
+
+func (u *unanswered) Do(r *http.Request) (*http.Response, error) {
+	request, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	status, body := 200, "{}"
+	switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
+	case operation == "UpdateItem":
+		body = taken(u.t, string(request))
+	case operation == "DescribeTable" && u.silent:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case operation == "DescribeTable":
+		status, body = 400, failure("AccessDeniedException")
+	}
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+// TestALaterLookLeavesTimeForTheRequest: a later look that is not answered takes a second of a claim's time, or half of it if that is less, and the claim is granted.
+func TestALaterLookLeavesTimeForTheRequest(t *testing.T) {
+	for has, want := range map[time.Duration]time.Duration{time.Minute: time.Second, time.Second: 500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			through := &unanswered{t: t}
+			options := client("http://127.0.0.1:1").Options()
+			options.HTTPClient = through
+			s, err := dynamostore.New(dynamodb.New(options), dynamostore.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := first(acquire(s, "a")); err != nil {
+				t.Fatal(err)
+			}
+			through.silent = true
+			dynamostore.LaterLook(s)
+			ctx, cancel := context.WithTimeout(t.Context(), has)
+			defer cancel()
+			begun := time.Now()
+			err = first(s.Acquire(ctx, []store.Claim{{Name: "a", Holder: "x", TTL: time.Minute}}))
+			if took := time.Since(begun); err != nil || took != want {
+				t.Errorf("a claim that has %v: %v after %v, want a grant after %v", has, err, took, want)
+			}
+		})
 	}
 }
 
@@ -905,6 +959,24 @@ func TestMigrate(t *testing.T) {
 	}
 	if !strings.Contains(s.Schema(), "aws dynamodb create-table --table-name "+table) {
 		t.Errorf("the schema is %q", s.Schema())
+	}
+}
+
+// TestMigrateWaitsForATableThatIsBeingMade: also for one that somebody else is making. What comes after the migration can use it.
+func TestMigrateWaitsForATableThatIsBeingMade(t *testing.T) {
+	var looks atomic.Int64
+	s := scripted(t, func(operation, request string) (int, string) {
+		if operation == "CreateTable" {
+			return 400, failure("ResourceInUseException")
+		}
+		table := fmt.Sprintf(goodTable, "")
+		if looks.Add(1) < 3 {
+			table = strings.Replace(table, "ACTIVE", "CREATING", 1)
+		}
+		return 200, table
+	})
+	if did, err := s.Migrate(background); err != nil || len(did) != 0 || looks.Load() < 3 {
+		t.Errorf("it did %v, %v, after %d looks; want nothing done, and the table seen to be active in the third look", did, err, looks.Load())
 	}
 }
 
