@@ -68,6 +68,17 @@ func TestAttemptThatDoesNotEnd(t *testing.T) {
 	})
 }
 
+// TestAttemptThatSucceedsTooLate: an attempt whose place another one has taken has failed, also if it has connected since: nobody would close its client.
+func TestAttemptThatSucceedsTooLate(t *testing.T) {
+	s := open(t, config(shared(t).Addr), hazelcaststore.Config{Map: fresh()})
+	if err := hazelcaststore.LateAttempt(s); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that its time is over", err)
+	}
+	if err := s.Ping(background); err != nil {
+		t.Errorf("the store after that: %v", err)
+	}
+}
+
 // withTLS makes a client that begins TLS with whoever accepts its connections.
 func withTLS(c *hazelcast.Config) {
 	c.Cluster.Network.SSL.Enabled = true

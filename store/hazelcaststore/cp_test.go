@@ -461,6 +461,10 @@ func TestFloorCP(t *testing.T) {
 	if err != nil || grant.Token <= before || grant.Token > time.Now().Add(time.Hour).UnixMicro() {
 		t.Errorf("the first token is %d, %v, want one of now", grant.Token, err)
 	}
+	_, chosen, err := openCP(t, reach(trio(t)), fresh()).Choose(background, []string{"a"}, store.Claim{Holder: "x", TTL: time.Hour})
+	if err != nil || chosen.Token <= before {
+		t.Errorf("the first token of a name that was chosen is %d, %v, want one of now", chosen.Token, err)
+	}
 	items, err := hazelcaststore.Backend(s).Read(background, []string{casstore.FloorName, "never"})
 	if err != nil || items[0].Record.Token >= grant.Token || items[0].Version == "" || items[1].Version != "" {
 		t.Errorf("got %+v, %v", items, err)

@@ -25,6 +25,16 @@ func LoseMembers(ctx context.Context, s *Store) error {
 	return err
 }
 
+// LateAttempt connects as an attempt whose place another one has taken, and returns its error.
+func LateAttempt(s *Store) error {
+	a := &attempt{done: make(chan struct{})}
+	s.backend.connector.connect(a)
+	if a.session != nil {
+		shutdown(a.session.client)
+	}
+	return a.err
+}
+
 // TextData is the serialized form of a text.
 func TextData(text string) []byte { return textData(text) }
 

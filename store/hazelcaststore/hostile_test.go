@@ -341,6 +341,34 @@ func TestMembersLeaveBeforeTheWrite(t *testing.T) {
 	}
 }
 
+// TestEveryVerbNeedsEnoughMembers: with too few members the verbs that grant or extend say so before they look who has a name: that may be old.
+func TestEveryVerbNeedsEnoughMembers(t *testing.T) {
+	m := shared(t)
+	s := open(t, config(m.Addr), hazelcaststore.Config{Map: fresh(), MinMembers: 1})
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hazelcaststore.LoseMembers(background, s); err != nil {
+		t.Fatal(err)
+	}
+	for verb, do := range map[string]func() error{
+		"Acquire": func() error { _, err := acquireFor(background, s, "a", "y"); return err },
+		"Choose": func() error {
+			_, _, err := s.Choose(background, []string{"a"}, store.Claim{Holder: "y", TTL: time.Hour})
+			return err
+		},
+		"Extend": func() error { return extend(background, s, "a", grant.Token) },
+		"Ping":   func() error { return s.Ping(background) },
+	} {
+		err := do()
+		var few *hazelcaststore.FewMembersError
+		if !errors.As(err, &few) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLost) != (verb == "Extend") {
+			t.Errorf("%s: %v, want that there are too few members", verb, err)
+		}
+	}
+}
+
 // TestSilence: a request that nobody responds to ends with its context, and its outcome is unknown.
 func TestSilence(t *testing.T) {
 	m := shared(t)
@@ -428,6 +456,7 @@ func TestExpiringEntries(t *testing.T) {
 		t.Errorf("%d entries are left, %v", n, err)
 	}
 	refuses(s)
+	refuses(open(t, config(m.Addr), hazelcaststore.Config{Map: "idling"}))
 	elsewhere := fresh()
 	other := open(t, config(m.Addr), hazelcaststore.Config{Map: elsewhere})
 	grant, err := acquire(background, other, "b")

@@ -208,6 +208,23 @@ func TestStuckConnection(t *testing.T) {
 	})
 }
 
+// TestConnectionThatTakesNothing: a member that reads nothing any more is given up as one that says nothing is, and does not hold pings up for good.
+func TestConnectionThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe() // nobody reads from far
+		defer far.Close()
+		l := newLink(near, time.Second)
+		go l.write()
+		go l.ping()
+		select {
+		case <-l.done:
+		case <-time.After(time.Minute):
+			t.Errorf("the connection is kept for a minute, although the member may be silent for %v", l.silence)
+			l.end(errEnded)
+		}
+	})
+}
+
 // TestWriteWithoutAReplyTakesNoOthersAlong: requests that come after a member has not answered a write for a while go through another connection. The write goes on waiting.
 func TestWriteWithoutAReplyTakesNoOthersAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -234,6 +251,30 @@ func TestWriteWithoutAReplyTakesNoOthersAlong(t *testing.T) {
 		cancel()
 		if err := <-failed; !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
 			t.Errorf("the write: %v, want that it was cancelled and its outcome is unknown", err)
+		}
+	})
+}
+
+// TestConnectionOutlivesItsWrites: a write that was answered in time costs no connection later.
+func TestConnectionOutlivesItsWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		m := &oddMember{kept: map[string][]byte{}}
+		go m.serve(far)
+		if _, err := near.Write([]byte("CP2")); err != nil {
+			t.Fatal(err)
+		}
+		l := newLink(near, time.Hour)
+		go l.write()
+		go l.read()
+		defer l.end(errEnded)
+		r := &references{links: &links{current: l, closed: make(chan struct{})}}
+		if done, err := r.compareAndSet(t.Context(), "writing", "a", "", "b"); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		time.Sleep(slow)
+		if synctest.Wait(); !l.usable() {
+			t.Errorf("the connection takes no requests any more: %v", l.why())
 		}
 	})
 }

@@ -50,7 +50,7 @@ type hazelcastMember struct {
 	Majority     int
 }
 
-// Hazelcast starts a cluster of one member. The map "expiring" has a time to live.
+// Hazelcast starts a cluster of one member. The map "expiring" has a time to live, and "idling" one after the last use.
 func Hazelcast(t Test) *HazelcastServer {
 	t.Helper()
 	return oneHazelcast(t, hazelcast55)
