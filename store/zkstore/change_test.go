@@ -99,9 +99,22 @@ func TestRequestsAreNoLargerThanTaken(t *testing.T) {
 
 // TestDenialsAreKnown: a write that ZooKeeper denies has surely had no effect.
 func TestDenialsAreKnown(t *testing.T) {
-	for _, d := range denials {
-		if err := unsure("writing", d.of); errors.Is(err, store.ErrUnknown) || !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%v: %v, want that it is denied", d.of, err)
+	for _, denial := range []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL} {
+		if err := unsure("writing", denial); errors.Is(err, store.ErrUnknown) || !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%v: %v, want that it is denied", denial, err)
+		}
+	}
+}
+
+// TestObserversDoNotVote: how many servers vote is told by the configuration as ZooKeeper shows it, in which observers are, too. That of a server that runs alone has none.
+func TestObserversDoNotVote(t *testing.T) {
+	const voters = "server.1=a:2888:3888:participant;0.0.0.0:2181\nserver.2=b:2888:3888;2181\nserver.3=c:2888:3888:participant\n"
+	for configuration, want := range map[string]int{
+		"": 1, "version=0": 1, voters + "version=100000000": 3,
+		voters + "server.4=d:2888:3888:observer;0.0.0.0:2181\nserver.5=e:2888:3888:observer\nversion=100000000": 3,
+	} {
+		if n := votersIn(configuration); n != want {
+			t.Errorf("of %q %d vote, want %d", configuration, n, want)
 		}
 	}
 }

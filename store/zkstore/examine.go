@@ -23,15 +23,19 @@ func (s *Store) voters(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		n := 0
-		for line := range strings.Lines(string(data)) {
-			if strings.HasPrefix(line, "server.") && !strings.Contains(line, ":observer") {
-				n++
-			}
-		}
-		return max(1, n), nil
+		return votersIn(string(data)), nil
 	})
 	return n, wrap("reading the configuration", err)
+}
+
+// votersIn returns how many servers vote by a configuration. Observers do not.
+func votersIn(configuration string) (n int) {
+	for line := range strings.Lines(configuration) {
+		if strings.HasPrefix(line, "server.") && !strings.Contains(line, ":observer") {
+			n++
+		}
+	}
+	return max(1, n)
 }
 
 // known reports whether an error leaves only the number of servers unknown.

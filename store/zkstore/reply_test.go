@@ -3,6 +3,8 @@ package zkstore
 import (
 	"errors"
 	"math"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // TestRepliesOfTransactions: a reply that cannot be that to a transaction is neither its success nor a refusal.
@@ -57,4 +60,31 @@ func TestVersionBelowZero(t *testing.T) {
 			t.Errorf("version %d: %v, %v", version, item.Version, item.Err)
 		}
 	}
+}
+
+// TestWhyStaysUntilThereIsAReply: what a server has said is told until one has replied as ZooKeeper does, also while the next attempt is under way.
+func TestWhyStaysUntilThereIsAReply(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := newConnector(&target{dial: servers.Patience, session: servers.Patience})
+	defer c.close()
+	dialled := func(want string) {
+		t.Helper()
+		conn, err := c.dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := c.explain(zk.ErrNoServer); !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	dialled("has not replied yet")
+	c.greeted("a:2281", &strangerError{"\x15\x03\x01\x00"})
+	dialled("a:2281 wants TLS")
+	c.greeted("b:2181", nil)
+	dialled("has not replied yet")
 }
