@@ -68,6 +68,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"requests are limited", 429, "rate limit exceeded", "http_max_conns_per_client", nil, store.ErrUnknown},
 		{"the token has no right", 403, "Permission denied: lacks permission 'key:write'", "key_prefix", fs.ErrPermission, store.ErrUnknown},
 		{"the token is unknown", 403, "ACL not found", "token is not valid", fs.ErrPermission, store.ErrUnknown},
+		{"a proxy wants a token", 401, "Unauthorized", "token is not valid", fs.ErrPermission, store.ErrUnknown},
 		{"the key is not allowed", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied: token lacks permission 'key:write' on \"apps\""}]}`, "key_prefix", fs.ErrPermission, store.ErrUnknown},
 		{"a proxy has waited too long", 408, "stream timeout", "stream timeout", store.ErrUnknown, nil},
 		{"the transaction is too large", 413, "Request body too large", "txn_max_req_len", nil, store.ErrUnknown},

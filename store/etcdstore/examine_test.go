@@ -7,6 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/etcdstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -53,5 +58,47 @@ func TestLearnersDoNotVote(t *testing.T) {
 	}
 	if c, err := s.Capabilities(background); err != nil || !strings.HasSuffix(c.Backend, ", one member") {
 		t.Errorf("%+v, %v, want one member", c, err)
+	}
+}
+
+// TestDatabaseThatIsAlmostFull: an operator is warned before the database is full, from four fifths of its quota on.
+func TestDatabaseThatIsAlmostFull(t *testing.T) {
+	var used, quota int64
+	tells := func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		err := invoke(ctx, method, request, reply, conn, options...)
+		if status, is := reply.(*etcdserverpb.StatusResponse); is {
+			status.DbSize, status.DbSizeQuota = used, quota
+		}
+		return err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{shared(t).URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(tells)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	s := on(t, client, prefix())
+	for _, test := range []struct {
+		used, quota int64
+		want        []store.Level
+	}{
+		{799, 1000, []store.Level{store.LevelOK}}, {800, 1000, []store.Level{store.LevelWarning}}, {1001, 1000, []store.Level{store.LevelWarning}},
+		{800, 0, nil}, // it is not known
+	} {
+		used, quota = test.used, test.quota
+		findings, err := s.Examine(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []store.Level
+		for _, f := range findings {
+			if f.Subject == "database" {
+				got = append(got, f.Level)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%d of %d bytes: %v, want %v", used, quota, got, test.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -112,4 +113,33 @@ func TestForsakenPlaceEndsWithItsSession(t *testing.T) {
 	if len(s.inbox.places) != 0 || of.names != 0 {
 		t.Errorf("%d places are left, and %d names are attached to the session", len(s.inbox.places), of.names)
 	}
+}
+
+// A place is kept for a holder that calls again, and given up when it has not done so for as long as the lease that it asked for would have lasted.
+func TestPlaceOfAHolderThatDoesNotCallAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Store{}
+		claim := store.Claim{Name: "name", Holder: "x", TTL: time.Hour}
+		of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48}
+		at := s.enter(claim)
+		s.writes(claim, at, of)
+		s.exit(at, false)
+		kept := func(what string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			s.inbox.mu.Lock()
+			defer s.inbox.mu.Unlock()
+			if (s.inbox.places[at.placeKey] == at) != want || of.abandoned == want {
+				t.Errorf("%s there are %d places, and the session is given up: %v", what, len(s.inbox.places), of.abandoned)
+			}
+		}
+		time.Sleep(claim.TTL)
+		kept("after the TTL", true)
+		s.enter(claim)
+		time.Sleep(2 * claim.TTL)
+		kept("while it waits again", true)
+		s.exit(at, false)
+		time.Sleep(claim.TTL + patience)
+		kept("after a while without it", false)
+	})
 }

@@ -3,6 +3,7 @@ package natsstore_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -305,6 +306,44 @@ func TestFullBucket(t *testing.T) {
 	}
 	if err := extend(background, s, "first", "x", g.Token, time.Hour); err != nil {
 		t.Errorf("the first lease: %v", err)
+	}
+}
+
+// TestBucketThatIsAlmostFull: an operator is warned before the bucket is full, from four fifths of its bytes on.
+func TestBucketThatIsAlmostFull(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(background, "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int64][]store.Level{
+		int64(info.State.Bytes) * 10 / 9: {store.LevelWarning}, int64(info.State.Bytes) * 2: {store.LevelOK}, -1: nil,
+	} {
+		info.Config.MaxBytes = most
+		if _, err := js.UpdateStream(background, info.Config); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := s.Examine(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []store.Level
+		for _, f := range findings {
+			if f.Subject == "size" {
+				got = append(got, f.Level)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d of %d bytes: %v, want %v", info.State.Bytes, most, got, want)
+		}
 	}
 }
 
