@@ -183,7 +183,7 @@ func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Tim
 		}
 		return nil, nil
 	case errors.As(out.Err, &held):
-		if g.impatient(held.Record.Holder != "") {
+		if !locked(held) && g.impatient(held.Record.Holder != "") {
 			return req.jobs, nil
 		}
 		wake, failed = p.spread(now.Add(held.Record.Left)), nil

@@ -655,15 +655,16 @@ func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
 	for i, row := range []struct {
 		minute int
 		holder string // of the group's name; none if somebody has claimed the jobs
+		token  int64  // 0 if the record is locked, and nobody knows who claims them
 		mine   int
-	}{{1, "x", 0}, {1, "y", 0}, {1, "", 0}, {1, "x", 0}, {1, "y", 0}, {1, "z", 0}, {2, "x", 0}, {2, "y", 0}, {2, "z", 0}, {2, "w", 2}} {
+	}{{1, "x", 1, 0}, {1, "y", 2, 0}, {1, "", 2, 0}, {1, "x", 3, 0}, {1, "y", 4, 0}, {1, "z", 5, 0}, {2, "x", 1, 0}, {2, "y", 2, 0}, {2, "", 0, 0}, {2, "z", 3, 0}, {2, "w", 4, 2}} {
 		at := after(time.Duration(row.minute)*minute + time.Duration(i)*second)
 		p.joined(nil, at) // another job has come, and groups are made anew
 		requests, alone := p.requestGroups(p.due(at), at)
 		if len(requests) != 1 || len(alone) > 0 {
 			t.Fatalf("%d groups and %d jobs alone are claimed", len(requests), len(alone))
 		}
-		held := &store.HeldError{Record: store.Record{Holder: row.holder, Left: second}}
+		held := &store.HeldError{Record: store.Record{Holder: row.holder, Token: row.token, Left: second}}
 		mine, err := p.answerGroup(requests[0], store.Outcome{Err: held}, at)
 		if err != nil || len(mine) != row.mine {
 			t.Errorf("refused for the %d. time: claims %d jobs, want %d: %v", i+1, len(mine), row.mine, err)
