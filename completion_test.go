@@ -408,6 +408,34 @@ func TestFailedManualRunIsRecordedAfterAnOutage(t *testing.T) {
 	})
 }
 
+// What became of the transaction of a run is known at once also when the function has gone on until its lease was over, as AtMost says: the store says that it is lost.
+func TestWhatBecameOfAnOverrunIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var returned time.Time
+		var told []string
+		a := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{Observe: func(_ context.Context, e soloist.Event) {
+			if e.Kind == soloist.EventRunEnd {
+				told = append(told, fmt.Sprint(e.Outcome, " after ", time.Since(returned)))
+			}
+		}})
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 30 * time.Second, AtMost: time.Minute, Do: func(ctx context.Context, run soloist.Run) error {
+			if !returned.IsZero() { // the first could not be recorded
+				return nil
+			}
+			run.Lease.Completion()
+			<-ctx.Done()
+			time.Sleep(time.Minute) // the rollback takes long
+			returned = time.Now()
+			return context.Cause(ctx)
+		}})
+		must(t, a.Admin().Trigger(background, "tick"))
+		time.Sleep(10 * time.Minute)
+		if len(told) == 0 || told[0] != "failed after 0s" {
+			t.Errorf("what became of the runs is told as %q", told)
+		}
+	})
+}
+
 // A manual run whose transaction was rolled back has failed, whatever the record had done before.
 func TestManualRunThatWasNotCommittedHasFailed(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, _ store.Store, a, b *soloist.Client) {
