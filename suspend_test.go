@@ -247,7 +247,7 @@ func TestStepsOfTheWallClock(t *testing.T) {
 	}
 }
 
-// Where the kernel tells of suspends again, and then no more, steps of the wall clock count from when it told last: of those before it has told, or they were none.
+// Where the kernel reports suspends again, and then no more, steps of the wall clock count from its last report: what was before is in that, or was no suspend.
 func TestStepsBeforeTheKernelToldDoNotCount(t *testing.T) {
 	var c clock
 	begin := time.Now()
