@@ -16,8 +16,8 @@ import (
 
 // Join is move.New for a replica of a fleet whose move is planned, see [Manager]. Before its first claim the replica announces its phase under the name
 // replica, waits until the store lists that, and asks whether it may be in it. If not, claims return an error that is store.ErrUnusable, and nothing is acquired. The announcement is a lease:
-// if it is lost, as after a long pause, the replica announces itself again before the next claim. So no replica that nobody knows of is in a phase
-// that the fleet has left. Close ends the announcement, and closes both stores.
+// it lasts longer than each lease that the replica acquires or extends. If it is lost all the same, as when it is released by force, the replica announces itself and asks again before
+// it claims or extends anything. So no replica that nobody knows of is in a phase that the fleet has left. Close ends the announcement, and closes both stores.
 func Join(oldStore, newStore store.Store, phase move.Phase, replica string) (store.Store, error) {
 	s, err := move.New(oldStore, newStore, phase)
 	if err != nil {
@@ -37,7 +37,7 @@ func Join(oldStore, newStore store.Store, phase move.Phase, replica string) (sto
 	return m, nil
 }
 
-// How long an announcement outlives its replica, and how long before its end the replica sends no claim any more: a claim that is under way when
+// How long an announcement outlives its replica at least, and how long before its end the replica sends nothing any more: a request that is under way when
 // the announcement ends has to be over by then.
 const (
 	announceTTL    = 30 * time.Second
@@ -98,6 +98,33 @@ func (m *member) enter(ctx context.Context) (*soloist.Lease, error) {
 	return m.lease, nil
 }
 
+// announceTimes is how many times the TTL of a lease its announcement is extended to. A third of that is the announcement's margin, and a third is for the lease. In the time of the
+// last third no other request is needed.
+const announceTimes = 3
+
+// announced returns the announcement of the replica, if it may be in its phase, when the announcement lasts for at least ttl more. What the replica then asks to have for ttl it
+// believes in for no longer: so it is known for as long as it has a lease.
+func (m *member) announced(ctx context.Context, ttl time.Duration) (*soloist.Lease, error) {
+	announcement, err := m.enter(ctx)
+	if err != nil || announcement.Left() >= ttl {
+		return announcement, err
+	}
+	if err := announcement.Extend(ctx, max(announceTTL, min(announceTimes*ttl, store.MaxTTL))); err != nil {
+		return nil, beforeClaim(fmt.Errorf("fleetmove: extending the announcement of this replica: %w", err))
+	}
+	return announcement, nil
+}
+
+// longest returns the longest TTL in a batch. What is not valid does not count, as nothing is granted for it.
+func longest[E interface{ Check() error }](batch []E, ttl func(E) time.Duration) (most time.Duration) {
+	for _, e := range batch {
+		if ttl(e) > most && e.Check() == nil {
+			most = ttl(e)
+		}
+	}
+	return most
+}
+
 // believed returns the outcome of a claim. A grant is unknown if the announcement with which it was claimed has ended, as in a suspend, which contexts do not notice: the
 // fleet may have left the phase since.
 func believed(announcement *soloist.Lease, grant store.Grant, err error) (store.Grant, error) {
@@ -134,20 +161,22 @@ func (m *member) listed(ctx context.Context) error {
 	}
 }
 
-// beforeClaim makes an error that is not ErrUnknown: the claim itself was never sent.
+// beforeClaim makes an error that is neither ErrUnknown nor ErrLost: these are of the announcement. The request itself was never sent.
 func beforeClaim(err error) error {
 	switch {
 	case errors.Is(err, soloist.ErrClosed):
 		return store.ErrClosed
-	case errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrLost):
 		return errors.New(err.Error())
 	}
 	return err
 }
 
+func claimTTL(c store.Claim) time.Duration { return c.TTL }
+
 // Acquire implements store.Store.
 func (m *member) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	announcement, err := m.enter(ctx)
+	announcement, err := m.announced(ctx, longest(claims, claimTTL))
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +189,23 @@ func (m *member) Acquire(ctx context.Context, claims []store.Claim) ([]store.Out
 	return outcomes, err
 }
 
+// Extend implements store.Store. A replica that may not be in its phase any more extends nothing, so its leases end.
+func (m *member) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if _, err := m.announced(ctx, longest(extensions, func(e store.Extension) time.Duration { return e.TTL })); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceMargin)
+	defer cancel()
+	return m.Store.Extend(ctx, extensions)
+}
+
 // Queue implements store.Queuer, if the store of the phase does.
 func (m *member) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	q, ok := store.As[store.Queuer](m.Store)
 	if !ok {
 		return store.Grant{}, 0, errors.ErrUnsupported
 	}
-	announcement, err := m.enter(ctx)
+	announcement, err := m.announced(ctx, longest([]store.Claim{c}, claimTTL))
 	if err != nil {
 		return store.Grant{}, 0, err
 	}
@@ -192,7 +231,10 @@ func (m *member) Choose(ctx context.Context, names []string, claim store.Claim) 
 	if !ok {
 		return 0, store.Grant{}, errors.ErrUnsupported
 	}
-	announcement, err := m.enter(ctx)
+	if err := store.CheckChoice(names, claim); err != nil {
+		return 0, store.Grant{}, err
+	}
+	announcement, err := m.announced(ctx, claim.TTL)
 	if err != nil {
 		return 0, store.Grant{}, err
 	}

@@ -222,7 +222,7 @@ func TestAdvanceWaitsForReplicas(t *testing.T) {
 		leave(t, paused, store.Release{Name: "y", Holder: "paused", Token: g.Token, Retain: store.Forever})
 		cut.cut.Store(true)
 		_ = behind.Close()
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Minute) // its announcement is for longer than the minute of its claim
 		f.advance(t, false, rollToNewDecides)
 		cut.cut.Store(false)
 		if _, err := paused.Acquire(background, []store.Claim{{Name: "y", Holder: "again", TTL: time.Minute}}); !errors.Is(err, store.ErrUnusable) {
@@ -237,12 +237,33 @@ type cutStore struct {
 	cut atomic.Bool
 }
 
+func (c *cutStore) silent(ctx context.Context) error {
+	if !c.cut.Load() {
+		return nil
+	}
+	<-ctx.Done()
+	return store.AsUnknown(ctx.Err())
+}
+
+func (c *cutStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := c.silent(ctx); err != nil {
+		return nil, err
+	}
+	return c.Store.Acquire(ctx, claims)
+}
+
 func (c *cutStore) Extend(ctx context.Context, e []store.Extension) ([]error, error) {
-	if c.cut.Load() {
-		<-ctx.Done()
-		return nil, store.AsUnknown(ctx.Err())
+	if err := c.silent(ctx); err != nil {
+		return nil, err
 	}
 	return c.Store.Extend(ctx, e)
+}
+
+func (c *cutStore) Release(ctx context.Context, r []store.Release) ([]error, error) {
+	if err := c.silent(ctx); err != nil {
+		return nil, err
+	}
+	return c.Store.Release(ctx, r)
 }
 
 // TestReplicaWithoutTheOtherStoreIsKnown: a replica keeps its leases while it cannot reach the store that does not decide, however long. So its announcement is in the one that decides, and the
