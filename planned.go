@@ -306,9 +306,9 @@ func (j *plannedJob) forgetEarlier(mark int64) {
 	}
 }
 
-// refused notes why the claim was refused. A lease that is from before the scheduled time was due, also by a clock that is ahead by skew, is that of another run,
-// which may take so long that the time is missed; so may a linger. But on a store without a clock, a replica that sees a linger for the first time is refused for the
-// whole of it. The time that it has claimed is not missed if the linger ends within Grace, counted from the grant.
+// refused notes why the claim was refused. A lease that is from before the scheduled time was due is that of another run, which may take so long that the time is
+// missed; so may a linger. But on a store without a clock, a replica that sees a linger for the first time is refused for the whole of it. The time that it has claimed is
+// not missed if the linger ends within Grace, counted from the grant.
 func (j *plannedJob) refused(r store.Record, now time.Time) {
 	j.mark = max(j.mark, r.Mark)
 	j.forgetEarlier(r.Mark)
@@ -316,7 +316,7 @@ func (j *plannedJob) refused(r store.Record, now time.Time) {
 	due := j.claimedInTime()
 	switch {
 	case due.IsZero(),
-		r.Holder != "" && granted.Before(j.job.start(due)) && !j.due(lookBack(granted, granted, r.Age)).Equal(due),
+		r.Holder != "" && granted.Before(j.job.start(due)),
 		r.Holder == "" && granted.Add(j.opts.AtLeast).After(due.Add(j.job.Grace)):
 		j.timely = timelyClaim{}
 	default:
