@@ -408,7 +408,8 @@ func TestFailedManualRunIsRecordedAfterAnOutage(t *testing.T) {
 	})
 }
 
-// What became of the transaction of a run is known at once also when the function has gone on until its lease was over, as AtMost says: the store says that it is lost.
+// What became of the transaction of a run is known at once, also when the function has gone on until its lease was over because of AtMost: the store reports
+// that it is lost.
 func TestWhatBecameOfAnOverrunIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var returned time.Time

@@ -346,7 +346,7 @@ func TestWhatALaterRequestGotIsGivenBack(t *testing.T) {
 	})
 }
 
-// A lateTwice store carries out the first two requests of a claim at two instants, and any others not at all. It answers none.
+// A lateTwice store carries out the first two requests of a claim at two instants, and any others not at all. None gets a reply.
 type lateTwice struct {
 	*soloisttest.Store
 	at    [2]time.Duration

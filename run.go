@@ -104,7 +104,7 @@ func (r *Runner) begin() error {
 func (r *Runner) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running = false
+	r.running, r.leftOver = false, nil
 	select {
 	case <-r.ready: // the next Run has not registered them
 		r.ready = make(chan struct{})

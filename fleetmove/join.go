@@ -77,7 +77,7 @@ func (m *member) enter(ctx context.Context) (*soloist.Lease, error) {
 	if m.lease == nil || m.lease.Err() != nil {
 		lease, err := m.client.TryLock(ctx, m.name())
 		if err != nil {
-			return nil, beforeClaim(fmt.Errorf("fleetmove: announcing this replica: %w", err))
+			return nil, neverSent(fmt.Errorf("fleetmove: announcing this replica: %w", err))
 		}
 		m.lease, m.entered = lease, false
 	}
@@ -87,12 +87,12 @@ func (m *member) enter(ctx context.Context) (*soloist.Lease, error) {
 	// Announced first, then asked: who changes the stage writes it first, and then looks for replicas. A claim that has no time to wait for the list leaves the
 	// announcement to the next one.
 	if err := m.listed(ctx); err != nil {
-		return nil, beforeClaim(fmt.Errorf("fleetmove: waiting until the store lists the announcement of this replica: %w", err))
+		return nil, neverSent(fmt.Errorf("fleetmove: waiting until the store lists the announcement of this replica: %w", err))
 	}
 	if err := m.admit(ctx); err != nil {
 		_ = m.lease.Release() // else it expires
 		m.lease = nil
-		return nil, beforeClaim(err)
+		return nil, neverSent(err)
 	}
 	m.entered = true
 	return m.lease, nil
@@ -110,7 +110,7 @@ func (m *member) announced(ctx context.Context, ttl time.Duration) (*soloist.Lea
 		return announcement, err
 	}
 	if err := announcement.Extend(ctx, max(announceTTL, min(announceTimes*ttl, store.MaxTTL))); err != nil {
-		return nil, beforeClaim(fmt.Errorf("fleetmove: extending the announcement of this replica: %w", err))
+		return nil, neverSent(fmt.Errorf("fleetmove: extending the announcement of this replica: %w", err))
 	}
 	return announcement, nil
 }
@@ -161,8 +161,8 @@ func (m *member) listed(ctx context.Context) error {
 	}
 }
 
-// beforeClaim makes an error that is neither ErrUnknown nor ErrLost: these are of the announcement. The request itself was never sent.
-func beforeClaim(err error) error {
+// neverSent makes an error that is neither ErrUnknown nor ErrLost: these are of the announcement. The request itself was never sent.
+func neverSent(err error) error {
 	switch {
 	case errors.Is(err, soloist.ErrClosed):
 		return store.ErrClosed

@@ -16,22 +16,23 @@ import (
 type Omission struct {
 	Grace    time.Duration                       // as the job has it; 0 leaves the rule out
 	Start    func(scheduled int64) time.Duration // how long after its time a run may start, below Jitter; nil if it may at once
-	Jitter   time.Duration
-	Look     time.Duration // within which a well replica looks at a job that has become free
-	From     time.Duration // times before are left out: the fleet had not agreed on since when the job is due
-	Until    time.Duration // times whose Grace ends later are left out: somebody may yet take them over
-	Spaced   time.Duration // times sooner than this after one that was begun are done with it
-	Doubt    []Span        // in which the job may have been paused, or was asked for by a person
-	Later    bool          // a later time that is begun stands for it: it may have been missed, for all that were
-	Group    string        // what the names begin with that a replica takes to claim jobs for all, which then wait for it; "" if there are none
-	Observed bool          // there is no clock: each replica takes a lease, or a linger, to begin when it first sees it
-	Tries    bool          // attempts are bounded: a replica that dies before it begins has had one
-	Drift    float64       // by which part of it the age of a lease may be told wrongly
+	Jitter   time.Duration                       // more than Start ever returns, 0 if that is nil
+	Look     time.Duration                       // within which a well replica looks at a job that has become free
+	From     time.Duration                       // times before are left out: the fleet had not agreed on since when the job is due
+	Until    time.Duration                       // times whose Grace ends later are left out: somebody may yet take them over
+	Spaced   time.Duration                       // times sooner than this after one that was begun are done with it
+	Doubt    []Span                              // in which the job may have been paused, or was asked for by a person
+	Later    bool                                // a later time that is begun stands for it: it may have been missed, for all that were
+	Group    string                              // what the names begin with that a replica takes to claim jobs for all, which then wait for it; "" if there are none
+	Observed bool                                // there is no clock: each replica takes a lease, or a linger, to begin when it first sees it
+	Tries    bool                                // attempts are bounded: a replica that dies before it begins has had one
+	Drift    float64                             // by which part of it the age of a lease may be told wrongly
 }
 
 // allowance is by how much the client takes clocks to differ when it looks back at what a replica that died had begun.
 const allowance = 2 * time.Second
 
+// start is how long after a scheduled time its run may start.
 func (o Omission) start(scheduled int64) time.Duration {
 	if o.Start == nil {
 		return 0
@@ -76,7 +77,7 @@ func (c *jobCheck) diedWith(leases []*lease, from, to time.Duration) (until time
 }
 
 // notRepeated checks that a job with a fixed delay is claimed again by somebody after each run that was recorded, if one replica was well from when it
-// was due until Grace after that. With a jitter each delay has a start of its own, which a claim shows by the time that it is for.
+// was due until Grace after that. With a jitter each scheduled time has a start of its own.
 func (c *jobCheck) notRepeated() {
 	rule := c.rule.Omission
 	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name })

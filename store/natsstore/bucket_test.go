@@ -103,6 +103,16 @@ func TestMissingBucket(t *testing.T) {
 	}
 }
 
+// streamOf returns the configuration of the stream of a bucket.
+func streamOf(t *testing.T, js jetstream.JetStream, bucket string) jetstream.StreamConfig {
+	t.Helper()
+	stream, err := js.Stream(background, "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.CachedInfo().Config
+}
+
 // TestAnotherBucketInItsPlace: a write to which nobody replies may tell that the bucket is gone. Another one that was made in its place since is examined before it is used.
 func TestAnotherBucketInItsPlace(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()
@@ -111,11 +121,7 @@ func TestAnotherBucketInItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(background, "KV_"+bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := stream.CachedInfo().Config
+	cfg := streamOf(t, js, bucket)
 	if err := js.DeleteStream(background, cfg.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +160,7 @@ func TestWithoutJetStream(t *testing.T) {
 // anew makes a bucket again, with another first sequence.
 func anew(t *testing.T, js jetstream.JetStream, bucket string, first uint64, meanwhile func()) {
 	t.Helper()
-	stream, err := js.Stream(background, "KV_"+bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := stream.CachedInfo().Config
+	cfg := streamOf(t, js, bucket)
 	cfg.FirstSeq = first
 	if err := js.DeleteStream(background, cfg.Name); err != nil {
 		t.Fatal(err)
@@ -256,11 +258,7 @@ func TestFallenSequenceThatWasOnlyRead(t *testing.T) {
 func TestBucketThatDoesNotReport(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()
 	made(t, js, natsstore.Config{Bucket: bucket})
-	stream, err := js.Stream(background, "KV_"+bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := stream.CachedInfo().Config
+	cfg := streamOf(t, js, bucket)
 	cfg.RePublish = nil
 	if _, err := js.UpdateStream(background, cfg); err != nil {
 		t.Fatal(err)
@@ -285,11 +283,7 @@ func TestFullBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(background, "KV_"+bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := stream.CachedInfo().Config
+	cfg := streamOf(t, js, bucket)
 	cfg.MaxBytes = 1000
 	if _, err := js.UpdateStream(background, cfg); err != nil {
 		t.Fatal(err)
