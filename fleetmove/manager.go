@@ -148,7 +148,7 @@ func noRecords(ctx context.Context, s store.Store) error {
 		case err != nil:
 			return fmt.Errorf("fleetmove: looking for records of another move in the new store: %w", err)
 		case !strings.HasPrefix(r.Name, move.Records):
-			return notPlanned(fmt.Sprintf("the new store has records from another move, such as %q, and would bring back what was forgotten since: empty it, or use another table or prefix", r.Name))
+			return notPlanned(fmt.Sprintf("the new store has records from another move, such as %q, and would bring back what was forgotten since: empty it, or use another file, table or prefix", r.Name))
 		}
 	}
 	return nil
