@@ -486,6 +486,47 @@ func TestWhoIsRefusedLooksAgainBeforeATimeIsMissed(t *testing.T) {
 	}
 }
 
+// The clock of a replica may be ahead by a little, so that it was granted a job before a scheduled time was due by another clock. Another replica that claimed
+// the time then has not missed it, whatever becomes of those that had the job, if there is no record of another run. One that may run once only says at once which run it is.
+func TestTimeOfAHolderWhoseClockIsAhead(t *testing.T) {
+	for name, row := range map[string]struct {
+		crash   Crash
+		granted time.Duration // when the first holder was granted the job, before it was due
+		mark    time.Duration // of the record when that had ended
+		run     string
+	}{
+		"both died":                    {0, minute - 3*time.Millisecond, 0, "1m0s attempt 2 announced"},
+		"a run was recorded":           {0, minute - 3*time.Millisecond, second, ""},
+		"further than clocks differ":   {0, minute - skew - time.Millisecond, 0, ""},
+		"it may run once only":         {CrashGiveUp, minute - 3*time.Millisecond, 0, ""},
+		"granted when it was due here": {0, minute, 0, "1m0s attempt 2 announced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, job := known{crash: row.crash}.planner(t)
+			p.joined([]*plannedJob{job}, epoch)
+			claim := func(out store.Outcome, now time.Time) step {
+				t.Helper()
+				req := p.request(p.due(now), now)
+				if len(req) != 1 || !req[0].claims {
+					t.Fatalf("at %v it asks %+v, want a claim", now.Sub(epoch), req)
+				}
+				return p.answer(req[0], answer{trip: trip{now, now}, out: out})
+			}
+			held := func(holder string, token int64, since, until, now time.Duration) {
+				t.Helper()
+				claim(store.Outcome{Err: &store.HeldError{Record: store.Record{Name: job.name, Holder: holder, Token: token, Age: now - since, Left: until - now, Mark: job.mark}}}, after(now))
+			}
+			held("a", 1, row.granted, minute+20*second, minute)
+			held("b", 2, minute+20*second, minute+40*second, minute+20*second)
+			g := store.Grant{Token: 3, Mark: job.mark, ExpiredAge: 20 * second, State: (&jobState{Since: ms(0)}).json()}
+			if row.mark > 0 {
+				g.Mark = ms(row.mark)
+			}
+			check(t, "run", claim(store.Outcome{Grant: g}, after(minute+40*second)).run.text(), row.run)
+		})
+	}
+}
+
 // A time is not missed because of a linger that this replica has seen for the first time when it claimed, if that was to end within Grace.
 func TestLingerThatIsSeenLate(t *testing.T) {
 	for name, row := range map[string]struct {
