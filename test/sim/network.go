@@ -134,7 +134,7 @@ func (n *network) next(of stream) fate {
 	for _, one := range [...]struct {
 		kind string
 		odds int
-	}{{"refused", o.Refuse}, {"request lost", o.LoseRequest}, {"reply lost", o.LoseReply}, {"late", o.Late}, {"repeated", o.Repeat}, {"part", o.Part}, {"slow", o.Slow}, {"fade", o.Fade}, {"failed", o.Fail}} {
+	}{{"refused", o.Refuse}, {"request lost", o.LoseRequest}, {"reply lost", o.LoseReply}, {"late", o.Late}, {"repeated", o.Repeat}, {"part", o.Part}, {"slow", o.Slow}, {"fade", o.Fade}, {"failed", o.Fail}, {"locked", o.Lock}} {
 		if n1000 -= one.odds; n1000 < 0 {
 			f.kind, f.key = one.kind, fmt.Sprintf("r%d %c %s#%d", r.index, of.verb, of.name, nth)
 			break
@@ -185,6 +185,7 @@ type verb[Q, A any] struct {
 	told     func(*proof.Event, *A) // what is told
 	did      func(*proof.Event, *A) // what the store did
 	unknown  func(error) A          // the answer of an element that has none
+	locked   func(*Q) A             // the answer of an element whose record a transaction has locked; nil if it waits for that
 	adjust   func(*replica, *Q)     // to the store's clock
 	arrives  func(*proof.Event, *Q) // notes what the store sees of it that was not known when it was sent
 	readjust func(*replica, *A)     // from the store's clock
@@ -213,7 +214,7 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	}
 	c.asked, c.own = slices.Clone(asked), n.own.Load()
 	f := n.next(stream{c.letter, c.name(&c.asked[0])})
-	if f.kind == "part" && len(asked) < 2 {
+	if f.kind == "part" && len(asked) < 2 || f.kind == "locked" && c.locked == nil {
 		f.kind = ""
 	}
 	sent, cut := w.now(), (*Cut)(nil)
@@ -240,26 +241,28 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	if f.kind != "" && !w.fault(f.key, f.kind, r.name()) {
 		f.kind, f.out, f.back = "", time.Millisecond, time.Millisecond
 	}
-	f.trouble = f.kind != "" && f.kind != "repeated"
-	if f.kind == "refused" {
+	f.trouble = f.kind != "" && f.kind != "repeated" && f.kind != "locked"
+	switch f.kind {
+	case "refused":
 		return nil, errRefused
-	}
-	if f.kind == "failed" {
-		return c.failed(ctx, &f)
+	case "failed":
+		return c.except(ctx, &f, func(*Q) A { return c.unknown(errRecord) })
+	case "locked":
+		return c.except(ctx, &f, c.locked)
 	}
 	c.announce()
 	return c.fated(ctx, &f)
 }
 
-// failed is a request of which some elements fail, as a store answers that cannot read their records.
-func (c *call[Q, A]) failed(ctx context.Context, f *fate) (answers []A, err error) {
-	fails := func(i int) bool { return len(c.asked) == 1 || f.pick>>(i%64)&1 == 0 }
+// except is a request of which some elements have no effect, and get another answer: the store cannot read their records, or they are locked.
+func (c *call[Q, A]) except(ctx context.Context, f *fate, other func(*Q) A) (answers []A, err error) {
+	left := func(i int) bool { return len(c.asked) == 1 || f.pick>>(i%64)&1 == 0 }
 	all := len(c.asked)
 	answers = make([]A, all)
 	var rest []Q
 	var at []int
 	for i, q := range c.asked {
-		if answers[i] = c.unknown(errRecord); !fails(i) {
+		if answers[i] = other(&q); !left(i) {
 			rest, at = append(rest, q), append(at, i)
 		}
 	}
@@ -486,7 +489,13 @@ var acquires = verb[store.Claim, store.Outcome]{
 	},
 	note: noteClaim, told: toldOutcome, did: didOutcome, unknown: unknownOutcome, adjust: adjustClaim, readjust: readjustOutcome,
 	arrives: func(e *proof.Event, q *store.Claim) { e.TTL = q.TTL },
+	locked: func(q *store.Claim) store.Outcome {
+		return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: q.Name, Left: lockedFor}}}
+	},
 }
+
+// lockedFor is when a claim is to be tried again whose record a transaction has locked.
+const lockedFor = 100 * time.Millisecond
 
 // Acquire is as in store.Store.
 func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {

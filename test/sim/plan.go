@@ -85,6 +85,7 @@ type Odds struct {
 	Slow        int // request or reply take long
 	Fail        int // some elements of the batch are refused with an error of the store, and have no effect
 	Fade        int // the reply is late, and after it the replica is cut off for longer than a lease
+	Lock        int // some elements of a batch of claims are refused because a transaction has locked their records
 }
 
 // A Suspend stops the clock and the timers of a replica's machine for a while.
@@ -244,6 +245,9 @@ func Draw(seed uint64) Plan {
 	}
 	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && len(p.Clocks) == 0 && more.IntN(3) == 0 {
 		p.drawMore(more)
+	}
+	if locks := rand.New(rand.NewPCG(seed, 0x10cd)); p.Work != Cron && locks.IntN(5) == 0 {
+		p.Odds.Lock = locks.IntN(100)
 	}
 	return p
 }

@@ -104,7 +104,7 @@ func (t *thread) refused(begin time.Duration, record string, err error) {
 	if t.lost() {
 		return
 	}
-	_, held := errors.AsType[*soloist.HeldError](err)
+	held, ok := errors.AsType[*soloist.HeldError](err)
 	e := proof.Event{Kind: proof.Take, At: begin, Until: t.world.now(), Replica: t.name(), Name: record}
 	switch {
 	case err == nil:
@@ -112,7 +112,9 @@ func (t *thread) refused(begin time.Duration, record string, err error) {
 		return
 	case errors.Is(err, soloist.ErrDone):
 		e.Result = proof.Done
-	case held && errors.Is(err, soloist.ErrHeld) && !t.several():
+	case ok && held.Holder == "" && held.Token == 0 && t.world.plan.Odds.Lock > 0: // its record is locked, and it may be free
+		return
+	case ok && errors.Is(err, soloist.ErrHeld) && !t.several():
 		e.Result = proof.Held
 	default:
 		return
