@@ -34,7 +34,9 @@ func (l *left) add(jobs map[string]int64) {
 	if l.Jobs == nil {
 		l.Jobs = map[string]int64{}
 	}
-	maps.Copy(l.Jobs, jobs)
+	for name, token := range jobs {
+		l.Jobs[name] = max(l.Jobs[name], token) // a notice may come late, after that of a later run
+	}
 	names := slices.SortedFunc(maps.Keys(l.Jobs), func(a, b string) int {
 		_, newA := jobs[a]
 		_, newB := jobs[b]

@@ -1315,6 +1315,14 @@ func TestResumingWhatIsNotPausedDropsNothing(t *testing.T) {
 	}
 }
 
+// A notice that comes late, as of a replica that was cut off, is of an older run than one that came before: this one is kept.
+func TestLateNoticeHidesNoLaterRun(t *testing.T) {
+	var l left
+	l.add(map[string]int64{"tick": 7, "tock": 3})
+	l.add(map[string]int64{"tick": 5, "tock": 4})
+	check(t, "notices", fmt.Sprint(l.Jobs), "map[tick:7 tock:4]")
+}
+
 // Of more jobs that were interrupted than are listed, those that are not may have been, too.
 func TestMoreIsLeftThanIsListed(t *testing.T) {
 	var l left
