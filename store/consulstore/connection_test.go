@@ -181,3 +181,20 @@ func TestGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// TestSilentServer: a server that accepts a connection and never says a word is left after the time for connecting, with TLS, too. Nothing was sent to it.
+func TestSilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := open(t, consulstore.Config{
+		Addresses: []string{l.Addr().String()}, DialTimeout: 50 * time.Millisecond, TLS: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // there is no certificate
+	})
+	late, cancel := context.WithTimeout(background, servers.Patience)
+	defer cancel()
+	if _, err := acquire(late, s, "a", "x", time.Hour); err == nil || late.Err() != nil || errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") {
+		t.Errorf("%v, want that nothing was sent", err)
+	}
+}

@@ -3,6 +3,7 @@ package consulstore_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -72,6 +74,11 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"the key is not allowed", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied: token lacks permission 'key:write' on \"apps\""}]}`, "key_prefix", fs.ErrPermission, store.ErrUnknown},
 		{"a proxy has waited too long", 408, "stream timeout", "stream timeout", store.ErrUnknown, nil},
 		{"the transaction is too large", 413, "Request body too large", "txn_max_req_len", nil, store.ErrUnknown},
+		{"no right, in other words", 409, `{"Errors":[{"OpIndex":0,"What":"rpc error: lacks permission 'key:write'"}]}`, "key_prefix", fs.ErrPermission, store.ErrUnknown},
+		{"no right, without which one", 409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`, "key_prefix", fs.ErrPermission, store.ErrUnknown},
+		{"a request that is not valid", 400, "Bad request", "Bad request", nil, store.ErrUnknown},
+		{"another server", 404, "404 page not found", "HTTP API", nil, store.ErrUnknown},
+		{"a server that only reads", 405, "method not allowed", "not allowed", nil, store.ErrUnknown},
 		{"another refusal", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"so it is"}]}`, "so it is", nil, store.ErrUnknown},
 		{"a redirection", 301, "", "HTTP API", store.ErrUnknown, nil},
 		{"nonsense", 200, "<html>", "not one of Consul", store.ErrUnknown, nil},
@@ -83,6 +90,8 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"a result of something else", 200, `{"Results":[{"Node":{}}]}`, "without a key", store.ErrUnknown, nil},
 		{"a conflict without an error", 409, `{"Results":null,"Errors":null}`, "0 errors", store.ErrUnknown, nil},
 		{"errors in a success", 200, `{"Errors":[{"OpIndex":0,"What":"index is stale"}]}`, "1 errors", store.ErrUnknown, nil},
+		{"more than was written", 200, `{"Results":[{"KV":{"Key":"soloist/a","ModifyIndex":99}},{"KV":{"Key":"soloist/a","ModifyIndex":99}}]}`, "not written", store.ErrUnknown, nil},
+		{"an error of no operation", 409, `{"Errors":[{"OpIndex":-1,"What":"index is stale"}]}`, "operation -1 of 1", store.ErrUnknown, nil},
 		{"an error of another operation", 409, `{"Errors":[{"OpIndex":1,"What":"index is stale"}]}`, "operation 1 of 1", store.ErrUnknown, nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -98,13 +107,24 @@ func TestWhatErrorsMean(t *testing.T) {
 
 // TestReads: what cannot be a reply to a read is an error, and no record is free because of it.
 func TestReads(t *testing.T) {
-	for rule, body := range map[string]string{
-		"nonsense":                 "<html>",
-		"the key of another name":  `{"Results":[{"KV":{"Key":"soloist/b","ModifyIndex":0}}]}`,
-		"two keys":                 `{"Results":[{"KV":{"Key":"soloist/a","ModifyIndex":0}},{"KV":{"Key":"soloist/a","ModifyIndex":0}}]}`,
-		"a key that may not be":    `{"Results":[],"Errors":null}`,
-		"a key that is locked":     `{"Results":[{"KV":{"Key":"soloist/a","Value":"e30=","ModifyIndex":7,"Session":"s"}}]}`,
-		"a value that is no token": `{"Results":[{"KV":{"Key":"soloist/a","Value":"e30=","ModifyIndex":18446744073709551615}}]}`,
+	other := newFake(t)
+	if _, err := acquire(background, on(t, other.addr(), "soloist"), "a", "y", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	record := func(index, more string) string { // one that is good, but for its index or what is beside it
+		return fmt.Sprintf(`{"Results":[{"KV":{"Key":"soloist/a","Value":%q,"ModifyIndex":%s%s}}]}`, base64.StdEncoding.EncodeToString(other.entries["soloist/a"].Value), index, more)
+	}
+	for rule, test := range map[string]struct {
+		status     int
+		body, says string
+	}{
+		"nonsense":                  {200, "<html>", "not one of Consul"},
+		"the key of another name":   {200, `{"Results":[{"KV":{"Key":"soloist/b","ModifyIndex":0}}]}`, "wrong place"},
+		"two keys":                  {200, `{"Results":[{"KV":{"Key":"soloist/a","ModifyIndex":0}},{"KV":{"Key":"soloist/a","ModifyIndex":0}}]}`, "wrong place"},
+		"a key that may not be":     {200, `{"Results":[],"Errors":null}`, "key_prefix"},
+		"a key that is locked":      {200, record("7", `,"Session":"s"`), "locked by a session"},
+		"an index that is no token": {200, record("18446744073709551615", ""), "too large"},
+		"an old version":            {409, `{"Errors":[{"OpIndex":0,"What":"unknown verb \"get-or-empty\""}]}`, "Consul 1.14 or later"},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			f := newFake(t)
@@ -112,11 +132,12 @@ func TestReads(t *testing.T) {
 				if writes(r) {
 					t.Error("something was written")
 				}
-				_, _ = io.WriteString(w, body)
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.body)
 				return true
 			})
-			if g, err := acquire(background, on(t, f.addr(), "soloist"), "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
-				t.Errorf("got %v, %v, want an error, and that nothing was written", g, err)
+			if g, err := acquire(background, on(t, f.addr(), "soloist"), "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, test.says) {
+				t.Errorf("got %v, %v, want an error that says %q, and that nothing was written", g, err, test.says)
 			}
 		})
 	}
@@ -162,17 +183,23 @@ func TestWrongPorts(t *testing.T) {
 
 // TestLostReplies: a write whose connection breaks is unknown, whether it was carried out or not, and asking again gives what the first one did.
 func TestLostReplies(t *testing.T) {
-	for rule, carriesOut := range map[string]bool{"before it was carried out": false, "after it was carried out": true} {
+	const before, after, within = "before it was carried out", "after it was carried out", "within the reply"
+	for _, rule := range []string{before, after, within} {
 		t.Run(rule, func(t *testing.T) {
 			f := newFake(t)
-			s := on(t, f.addr(), "soloist")
+			s := open(t, consulstore.Config{Addresses: []string{f.addr(), f.addr()}}) // it is not sent to the second one
 			var lose atomic.Bool
-			f.meets(func(_ http.ResponseWriter, r *http.Request, carryOut func()) bool {
+			f.meets(func(w http.ResponseWriter, r *http.Request, carryOut func()) bool {
 				if !writes(r) || !lose.Swap(false) {
 					return false
 				}
-				if carriesOut {
+				if rule != before {
 					carryOut()
+				}
+				if rule == within {
+					w.Header().Set("Content-Length", "1000")
+					_, _ = io.WriteString(w, `{"Results":[`)
+					_ = http.NewResponseController(w).Flush()
 				}
 				cut()
 				return true
@@ -220,51 +247,70 @@ func TestRepliesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// TestIndexFalls: a store that has seen a later index than Consul confirms grants nothing, and says that tokens would be granted again.
+// TestIndexFalls: a store that has seen a later index than Consul confirms, or the same one, grants nothing, and says that tokens would be granted again.
 func TestIndexFalls(t *testing.T) {
-	f := newFake(t)
-	s := on(t, f.addr(), "soloist")
-	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	f.mu.Lock()
-	f.index, f.entries = 5, map[string]*entry{}
-	f.mu.Unlock()
-	if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, "has fallen from 11 to 6") {
-		t.Errorf("got %v, %v, want that the index has fallen", g, err)
-	}
-	for range 2 { // the record of that claim is there, with a token that is too small
-		if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) {
-			t.Errorf("the second claim got %v, %v, want that the index has fallen", g, err)
+	for index, want := range map[uint64]string{5: "has fallen from 11 to 6", 10: "has fallen from 11 to 11"} {
+		f := newFake(t)
+		s := on(t, f.addr(), "soloist")
+		a, err := acquire(background, s, "a", "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		f.index, f.entries = index, map[string]*entry{}
+		f.mu.Unlock()
+		if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, want) {
+			t.Errorf("got %v, %v, want that the index %s", g, err, want)
+		}
+		for range 2 { // the record of that claim is there, with a token that is too small
+			if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("the second claim got %v, %v, want that the index has fallen", g, err)
+			}
+		}
+		for what, do := range map[string]func() error{
+			"an extension": func() error { return extend(background, s, "a", "x", a.Token, time.Hour) },
+			"a release":    func() error { return release(background, s, "a", "x", a.Token) },
+			"a list":       func() error { _, err := list(s); return err },
+			"a sweep":      func() error { _, err := s.Sweep(background, 10); return err },
+			"a watch":      func() error { _, err := s.Watch(t.Context(), []string{"a"}); return err },
+			"a ping":       func() error { return s.Ping(background) },
+		} {
+			if err := do(); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("%s: %v, want that the index has fallen", what, err)
+			}
 		}
 	}
 }
 
 // TestIndexThatWasRead: an index that was only read counts, too.
 func TestIndexThatWasRead(t *testing.T) {
+	refused := func(s *consulstore.Store, name string) error {
+		_, err := acquire(background, s, name, "y", time.Hour)
+		if errors.Is(err, store.ErrHeld) {
+			return nil
+		}
+		return fmt.Errorf("not refused: %w", err)
+	}
 	for rule, see := range map[string]func(s *consulstore.Store) error{
-		"a refusal": func(s *consulstore.Store) error {
-			_, err := acquire(background, s, "a", "y", time.Hour)
-			if errors.Is(err, store.ErrHeld) {
-				return nil
-			}
-			return fmt.Errorf("not refused: %w", err)
-		},
+		"a refusal":                        func(s *consulstore.Store) error { return refused(s, "b") },
+		"a refusal, and an older one next": func(s *consulstore.Store) error { return errors.Join(refused(s, "b"), refused(s, "a")) },
 		"a watch": func(s *consulstore.Store) error {
-			_, err := s.Watch(t.Context(), []string{"a"})
+			_, err := s.Watch(t.Context(), []string{"b"})
 			return err
 		},
 	} {
 		f := newFake(t)
-		if _, err := acquire(background, on(t, f.addr(), "soloist"), "a", "x", time.Hour); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"a", "b"} {
+			if _, err := acquire(background, on(t, f.addr(), "soloist"), name, "x", time.Hour); err != nil {
+				t.Fatal(err)
+			}
 		}
 		s := on(t, f.addr(), "soloist")
 		if err := see(s); err != nil {
 			t.Fatalf("%s: %v", rule, err)
 		}
 		f.mu.Lock()
-		f.index, f.entries = 5, map[string]*entry{}
+		f.index, f.entries = 11, map[string]*entry{} // the next one is that of b
 		f.mu.Unlock()
 		if g, err := acquire(background, s, "a", "y", time.Hour); !errors.Is(err, store.ErrUnusable) {
 			t.Errorf("%s: got %v, %v, want that the index has fallen", rule, g, err)
@@ -309,6 +355,31 @@ func TestNextAddress(t *testing.T) {
 	if err := s.Ping(background); err != nil { // the next request goes there
 		t.Error(err)
 	}
+	both := newFake(t)
+	var arrived sync.WaitGroup
+	var asked atomic.Int64
+	arrived.Add(2)
+	both.meets(func(http.ResponseWriter, *http.Request, func()) bool {
+		if asked.Add(1) <= 2 {
+			arrived.Done()
+			arrived.Wait()
+		}
+		cut()
+		return true
+	})
+	s = open(t, consulstore.Config{Addresses: []string{both.addr(), g.addr(), gone.addr()}})
+	var failed sync.WaitGroup
+	for range 2 {
+		failed.Go(func() {
+			if err := s.Ping(background); err == nil {
+				t.Error("a request that was cut off has no error")
+			}
+		})
+	}
+	failed.Wait()
+	if err := s.Ping(background); err != nil {
+		t.Errorf("after two errors of one address at once: %v, want that the next one is asked", err)
+	}
 	failing := newFake(t)
 	failing.meets(func(w http.ResponseWriter, _ *http.Request, _ func()) bool { // it replies, and its servers are cut off
 		http.Error(w, "No cluster leader", http.StatusInternalServerError)
@@ -351,15 +422,19 @@ func TestNoToken(t *testing.T) {
 func TestNamespaceOfNoEnterprise(t *testing.T) {
 	f := newFake(t)
 	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
-		if r.URL.Query().Has("ns") {
+		scoped := r.URL.Query().Has("ns") || r.URL.Query().Has("partition")
+		if scoped {
 			http.Error(w, `Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature`, http.StatusBadRequest)
 		}
-		return r.URL.Query().Has("ns")
+		return scoped
 	})
-	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, Namespace: "team"})
-	for range 2 {
-		if _, err := acquire(background, s, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "need Consul Enterprise") {
-			t.Errorf("got %v, want that namespaces need Enterprise", err)
+	for _, cfg := range []consulstore.Config{{Namespace: "team"}, {Partition: "part"}} {
+		cfg.Addresses = []string{f.addr()}
+		s := open(t, cfg)
+		for range 2 {
+			if _, err := acquire(background, s, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "need Consul Enterprise") {
+				t.Errorf("got %v, want that namespaces need Enterprise", err)
+			}
 		}
 	}
 	if len(f.entries) != 0 {
@@ -367,7 +442,7 @@ func TestNamespaceOfNoEnterprise(t *testing.T) {
 	}
 }
 
-// TestScope: requests name namespace, partition and datacenter.
+// TestScope: requests name namespace, partition and datacenter, and reads are decided by the leader. Whether there are namespaces is asked once.
 func TestScope(t *testing.T) {
 	f := newFake(t)
 	var mu sync.Mutex
@@ -385,18 +460,40 @@ func TestScope(t *testing.T) {
 		return false
 	})
 	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, Datacenter: "dc2", Namespace: "team", Partition: "part"})
-	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+	g, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := list(s); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Watch(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(background, s, "a", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sweep(background, 10); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	asked := 0
 	for _, text := range seen {
 		query, body, txn := strings.Cut(text, " ")
 		if !strings.Contains(query, "dc=dc2") || !txn && !strings.Contains(query, "ns=team&partition=part") ||
 			txn && !strings.Contains(body, `"Namespace":"team","Partition":"part"`) {
 			t.Errorf("the request %s", text)
 		}
+		switch reads := !txn || strings.Contains(body, "get-or-empty"); {
+		case query == "dc=dc2&ns=team&partition=part":
+			asked++
+		case reads != (strings.Contains(query, "consistent=") || strings.Contains(query, "index=")):
+			t.Errorf("the request %s is not decided by the leader", text)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("whether there are namespaces was asked %d times", asked)
 	}
 }
 
@@ -440,6 +537,114 @@ func TestBatches(t *testing.T) {
 	}
 	if n := largest.Load(); n > 512<<10 {
 		t.Errorf("a request has %d bytes, want at most 512 KiB", n)
+	}
+}
+
+// TestRestOfATransaction: when one change was refused, the others are sent again, and what becomes of that is told for them alone.
+func TestRestOfATransaction(t *testing.T) {
+	f := newFake(t)
+	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
+	var extensions []store.Extension
+	for _, name := range []string{"a", "b", "c"} {
+		g, err := acquire(background, s, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+	}
+	if err := release(background, other, "a", "x", extensions[0].Token); err != nil {
+		t.Fatal(err)
+	}
+	var sent atomic.Int64
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if !writes(r) || sent.Add(1) != 2 {
+			return false
+		}
+		http.Error(w, "leadership lost", http.StatusInternalServerError)
+		return true
+	})
+	errs, err := s.Extend(background, extensions)
+	if err != nil || !errors.Is(errs[0], store.ErrLost) || !errors.Is(errs[1], store.ErrUnknown) || !errors.Is(errs[2], store.ErrUnknown) {
+		t.Errorf("%v, %v, want that the first is lost, and the others are unknown", errs, err)
+	}
+	f.meets(func(w http.ResponseWriter, r *http.Request, carryOut func()) bool { // two indexes for one transaction
+		if !writes(r) {
+			return false
+		}
+		_, _ = io.WriteString(w, `{"Results":[{"KV":{"Key":"soloist/d","ModifyIndex":90}},{"KV":{"Key":"soloist/e","ModifyIndex":91}}]}`)
+		return true
+	})
+	outcomes, err := other.Acquire(background, []store.Claim{{Name: "d", Holder: "x", TTL: time.Hour}, {Name: "e", Holder: "x", TTL: time.Hour}})
+	if err != nil || !errors.Is(outcomes[0].Err, store.ErrUnknown) || !errors.Is(outcomes[1].Err, store.ErrUnknown) {
+		t.Errorf("%v, %v, want that a transaction has one index", outcomes, err)
+	}
+}
+
+// fill makes a fake have n records that may be forgotten.
+func (f *fake) fill(t *testing.T, n int) {
+	t.Helper()
+	s := on(t, f.addr(), "soloist")
+	g, err := acquire(background, s, "n", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(background, s, "n", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	value := regexp.MustCompile(`"forget_at":"[^"]*"`).ReplaceAll(f.entries["soloist/n"].Value, []byte(`"forget_at":"2001-01-01T00:00:00Z"`))
+	delete(f.entries, "soloist/n")
+	for i := range n {
+		key := fmt.Sprintf("soloist/n%04d", i)
+		f.entries[key] = &entry{Key: key, Value: value, ModifyIndex: f.index}
+	}
+}
+
+// TestManyNames: a list has all names in their order, and sweeps come to all of them, though they are read in several requests.
+func TestManyNames(t *testing.T) {
+	const names = 1100 // more than a list reads at once, and than one sweep
+	f := newFake(t)
+	f.fill(t, names)
+	s := on(t, f.addr(), "soloist")
+	all, err := list(s)
+	if err != nil || len(all) != names || !slices.IsSortedFunc(all, func(a, b store.Record) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("%d records, %v, want %d in order", len(all), err, names)
+	}
+	forgotten := 0
+	for range 2 {
+		n, err := s.Sweep(background, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten += n
+	}
+	if forgotten != names || len(f.entries) != 0 {
+		t.Errorf("%d were forgotten, and there are %d still", forgotten, len(f.entries))
+	}
+	f.fill(t, 10)
+	if n, err := s.Sweep(background, names); err != nil || n != 10 {
+		t.Errorf("of ten new ones %d were forgotten, %v", n, err)
+	}
+}
+
+// TestListThatIsNotWhole: an error of one of the requests of a list is that of the list, so nobody takes it for whole.
+func TestListThatIsNotWhole(t *testing.T) {
+	f := newFake(t)
+	f.fill(t, 200)
+	for _, fails := range []string{"keys", "soloist/n0000", "soloist/n0199"} {
+		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if !r.URL.Query().Has(fails) && !bytes.Contains(body, []byte(fails)) {
+				return false
+			}
+			http.Error(w, "No cluster leader", http.StatusInternalServerError)
+			return true
+		})
+		if all, err := list(on(t, f.addr(), "soloist")); !says(err, "no leader") {
+			t.Errorf("without %s: %d records, %v, want an error", fails, len(all), err)
+		}
 	}
 }
 
@@ -575,6 +780,96 @@ func TestWatchOfAnotherKey(t *testing.T) {
 	}
 }
 
+// TestWatchWithoutAnIndex: a reply that does not tell up to where it is known ends the watch: the next query could not wait for what comes after.
+func TestWatchWithoutAnIndex(t *testing.T) {
+	for _, index := range []string{"", "0", "-1", "x"} {
+		f := newFake(t)
+		f.meets(func(w http.ResponseWriter, _ *http.Request, _ func()) bool {
+			w.Header().Set("X-Consul-Index", index)
+			w.WriteHeader(http.StatusNotFound)
+			return true
+		})
+		if _, err := on(t, f.addr(), "soloist").Watch(t.Context(), []string{"a"}); !says(err, "its index is") {
+			t.Errorf("the index %q: %v, want an error", index, err)
+		}
+	}
+}
+
+// TestWatchThatDoesNotBegin: a call that gives up while its names are read for the first time, or that fails because of one of them, watches none of them any more.
+func TestWatchThatDoesNotBegin(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		f := newFake(t)
+		s := on(t, f.addr(), "soloist")
+		names := make([]string, 64) // as many as one store follows
+		for i := range names {
+			names[i] = fmt.Sprint("n", i)
+		}
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+			switch {
+			case r.URL.Path != "/v1/kv/soloist/n1":
+				return false
+			case fails:
+				http.Error(w, "No cluster leader", http.StatusInternalServerError)
+			default:
+				cancel()
+				<-r.Context().Done()
+			}
+			return true
+		})
+		if _, err := s.Watch(ctx, names); err == nil || !fails && !errors.Is(err, context.Canceled) {
+			t.Errorf("fails %t: %v", fails, err)
+		}
+		if _, err := s.Watch(t.Context(), []string{"more"}); err != nil {
+			t.Errorf("fails %t: the next watch: %v", fails, err)
+		}
+	}
+}
+
+// TestWatchOfSeveralIsLost: who watches two names loses both when the query of one fails, and others who watch one of them go on.
+func TestWatchOfSeveralIsLost(t *testing.T) {
+	f := newFake(t)
+	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
+	g, err := acquire(background, other, "b", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := make(chan struct{})
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if r.URL.Path != "/v1/kv/soloist/a" || !r.URL.Query().Has("index") {
+			return false
+		}
+		<-fail
+		http.Error(w, "No cluster leader", http.StatusInternalServerError)
+		return true
+	})
+	three, err := s.Watch(t.Context(), []string{"a", "b", "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := s.Watch(t.Context(), []string{"b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(fail)
+	for range three { // until it is closed
+	}
+	if err := release(background, other, "b", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := <-one; !open {
+		t.Error("a watch of another name was lost")
+	}
+	names := make([]string, 63) // as many as one store follows beside b
+	for i := range names {
+		names[i] = fmt.Sprint("n", i)
+	}
+	if _, err := s.Watch(t.Context(), names); err != nil {
+		t.Errorf("a name for which nobody waits is watched: %v", err)
+	}
+}
+
 // TestWatchesAreBounded: a store follows 64 names, each with one query for all who wait for it, and refuses more, so that the caller polls.
 func TestWatchesAreBounded(t *testing.T) {
 	f := newFake(t)
@@ -624,15 +919,19 @@ func TestWatchesAreBounded(t *testing.T) {
 
 // TestPromisesWithoutAnAgent: without the right to read the agent a single server may run with -dev, so nothing is promised.
 func TestPromisesWithoutAnAgent(t *testing.T) {
+	const one, three = `["127.0.0.1:1"]`, `["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3"]`
 	for rule, test := range map[string]struct {
-		peers, agent string
-		want         store.Answer
+		peers, agent, datacenter string
+		want                     store.Answer
+		backend, why             string
 	}{
-		"one server, which may not be asked":    {`["127.0.0.1:1"]`, "", store.Unknown},
-		"three servers, which may not be asked": {`["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3"]`, "", store.Yes},
-		"one server behind an agent":            {`["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":false}}`, store.Unknown},
-		"one server":                            {`["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":true}}`, store.Yes},
-		"a server with -dev":                    {`["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":true},"DebugConfig":{"DevMode":true}}`, store.No},
+		"one server, which may not be asked":    {one, "", "", store.Unknown, "Consul, servers: 1", "may run with -dev"},
+		"three servers, which may not be asked": {three, "", "", store.Yes, "Consul, servers: 3", "of 3 servers"},
+		"one server behind an agent":            {one, `{"Config":{"Version":"1.22.2","Server":false}}`, "", store.Unknown, "Consul 1.22.2, servers: 1", "may run with -dev"},
+		"a server of another datacenter":        {one, `{"Config":{"Version":"1.22.2","Server":true,"Datacenter":"dc1"}}`, "dc2", store.Unknown, "Consul 1.22.2, servers: 1", "may run with -dev"},
+		"one server":                            {one, `{"Config":{"Version":"1.22.2","Server":true}}`, "", store.Yes, "Consul 1.22.2, servers: 1", "only server"},
+		"one server of the datacenter":          {one, `{"Config":{"Version":"1.22.2","Server":true,"Datacenter":"dc1"}}`, "dc1", store.Yes, "Consul 1.22.2, servers: 1", "only server"},
+		"a server with -dev":                    {one, `{"Config":{"Version":"1.22.2","Server":true},"DebugConfig":{"DevMode":true}}`, "", store.No, "Consul 1.22.2, servers: 1", "runs with -dev"},
 	} {
 		f := newFake(t)
 		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
@@ -646,8 +945,96 @@ func TestPromisesWithoutAnAgent(t *testing.T) {
 			}
 			return true
 		})
-		if c, err := on(t, f.addr(), "soloist").Capabilities(background); err != nil || c.Fencing.Answer != test.want || c.Durable.Answer != test.want {
-			t.Errorf("%s: %+v, %v, want %v", rule, c, err, test.want)
+		c, err := open(t, consulstore.Config{Addresses: []string{f.addr()}, Datacenter: test.datacenter}).Capabilities(background)
+		if err != nil || c.Fencing.Answer != test.want || c.Durable.Answer != test.want || c.Backend != test.backend || !strings.Contains(c.Durable.Why, test.why) {
+			t.Errorf("%s: %+v, %v, want %v of %q, because of %q", rule, c, err, test.want, test.backend, test.why)
+		}
+	}
+}
+
+// TestExaminations: what is found out about the servers, the agent and the rights, and how bad that is. What could not be asked is not good.
+func TestExaminations(t *testing.T) {
+	const one, agent = `["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":true},"DebugConfig":{"ACLsEnabled":true}}`
+	denied := func(w http.ResponseWriter) { http.Error(w, "Permission denied", http.StatusForbidden) }
+	failed := func(w http.ResponseWriter) { http.Error(w, "No cluster leader", http.StatusInternalServerError) }
+	refused := func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`)
+	}
+	text := func(s string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { _, _ = io.WriteString(w, s) }
+	}
+	servers := func(n int) func(http.ResponseWriter) {
+		return text("[" + strings.TrimSuffix(strings.Repeat(`"127.0.0.1:1",`, n), ",") + "]")
+	}
+	for rule, test := range map[string]struct {
+		which  string // requests have another reply: peers, self, keys, get or write
+		reply  func(http.ResponseWriter)
+		want   string // the subjects and levels of what is not good
+		broken bool
+	}{
+		"one server":                        {"", nil, "servers:warning", false},
+		"two servers":                       {"peers", servers(2), "servers:warning", false},
+		"three servers":                     {"peers", servers(3), "", false},
+		"four servers":                      {"peers", servers(4), "servers:warning", false},
+		"five servers":                      {"peers", servers(5), "", false},
+		"no servers":                        {"peers", text("[]"), "", true},
+		"nonsense for servers":              {"peers", text("{}"), "", true},
+		"servers not told":                  {"peers", failed, "", true},
+		"no version":                        {"self", text("{}"), "", true},
+		"nonsense of an agent":              {"self", text("<html>"), "", true},
+		"an agent that fails":               {"self", failed, "", true},
+		"an agent that is not to be read":   {"self", denied, "servers:warning agent:unknown", false},
+		"an agent without ACLs":             {"self", text(`{"Config":{"Version":"1.22.2"}}`), "servers:warning ACLs:warning", false},
+		"an agent that keeps all in memory": {"self", text(`{"Config":{"Version":"1.22.2"},"DebugConfig":{"ACLsEnabled":true,"DevMode":true}}`), "servers:warning agent:error", false},
+		"no right to read":                  {"get", denied, "servers:warning rights:error", false},
+		"no right to list":                  {"keys", denied, "servers:warning rights:error", false},
+		"no right to write":                 {"write", refused, "servers:warning rights:error", false},
+		"no reply to a read":                {"get", failed, "servers:warning rights:unknown", false},
+		"no reply to a list":                {"keys", failed, "servers:warning rights:unknown", false},
+		"no reply to a write":               {"write", failed, "servers:warning rights:unknown", false},
+	} {
+		f := newFake(t)
+		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+			which := "write"
+			switch {
+			case r.URL.Path == "/v1/status/peers":
+				which = "peers"
+			case r.URL.Path == "/v1/agent/self":
+				which = "self"
+			case r.URL.Query().Has("keys"):
+				which = "keys"
+			case !writes(r):
+				which = "get"
+			}
+			switch {
+			case which == test.which:
+				test.reply(w)
+			case which == "peers":
+				text(one)(w)
+			case which == "self":
+				text(agent)(w)
+			default:
+				return false
+			}
+			return true
+		})
+		s := on(t, f.addr(), "soloist")
+		findings, err := s.Examine(background)
+		var bad []string
+		for _, f := range findings {
+			if f.Level != store.LevelOK {
+				bad = append(bad, fmt.Sprintf("%s:%s", f.Subject, f.Level))
+			}
+			if (f.Level == store.LevelOK) != (f.Fix == "") || f.Found == "" {
+				t.Errorf("%s: %+v", rule, f)
+			}
+		}
+		if got := strings.Join(bad, " "); (err != nil) != test.broken || got != test.want {
+			t.Errorf("%s: found %q, %v, want %q", rule, got, err, test.want)
+		}
+		if _, err := s.Capabilities(background); (err != nil) != test.broken {
+			t.Errorf("%s: what it promises: %v", rule, err)
 		}
 	}
 }
@@ -671,9 +1058,11 @@ func TestTokenFile(t *testing.T) {
 			t.Errorf("%v, %q was sent, want %q", err, last.Load(), token)
 		}
 	}
-	write(t, file, "a b\n")
-	if err := s.Ping(background); err == nil || says(err, "a b") || !says(err, "has no token") {
-		t.Errorf("with something else in the file: %v", err)
+	for _, text := range []string{"a b\n", "\n", ""} {
+		write(t, file, text)
+		if err := s.Ping(background); err == nil || says(err, "a b") || !says(err, "has no token") {
+			t.Errorf("with %q in the file: %v", text, err)
+		}
 	}
 }
 

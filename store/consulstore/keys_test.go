@@ -14,3 +14,12 @@ func TestKeysStayAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysOfNoName: a key that no name has is not taken for that of another name, which would be listed twice.
+func TestKeysOfNoName(t *testing.T) {
+	for _, key := range []string{"p/a.b", "p/a=", "p/a=2", "p/a=2f", "p/a=zz", "p/=41", "p/a/b", "q/a"} {
+		if name, ok := nameOf("p", key); ok {
+			t.Errorf("the key %q is that of %q", key, name)
+		}
+	}
+}

@@ -123,7 +123,7 @@ func (b *backend) left(ctx context.Context, cursor string) ([]string, error) {
 	b.mu.Lock()
 	rest := b.rest
 	b.mu.Unlock()
-	if cursor == "" || len(rest) == 0 {
+	if cursor == "" {
 		var err error
 		if rest, err = b.keys(ctx, ""); err != nil {
 			return nil, err

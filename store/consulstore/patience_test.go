@@ -2,18 +2,26 @@ package consulstore
 
 import (
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A transport replies to nothing. It tells for how long it was to wait.
-type transport struct{ asked, patience time.Duration }
+type transport struct {
+	asked, patience time.Duration
+	url             string
+}
 
 // RoundTrip implements http.RoundTripper.
 func (r *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	until, _ := request.Context().Deadline()
 	r.patience = time.Until(until)
+	r.url = request.URL.String()
 	r.asked, _ = time.ParseDuration(request.URL.Query().Get("wait"))
 	return nil, errors.New("no reply")
 }
@@ -33,5 +41,48 @@ func TestQueryOutlastsConsul(t *testing.T) {
 	took := time.Since(begun)
 	if longest := r.asked + r.asked/16; err == nil || r.asked == 0 || r.patience+took <= longest {
 		t.Errorf("Consul is asked to wait for %v, and may wait for %v, and the query has %v (%v)", r.asked, longest, r.patience, err)
+	}
+}
+
+// TestDefaults: without a configuration the agent of this machine is asked, without TLS and below the prefix that the documentation tells.
+func TestDefaults(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var r transport
+	s.backend.http.Transport = &r
+	if _, _, err = s.backend.block(t.Context(), "a", 0); err == nil || r.url != "http://127.0.0.1:8500/v1/kv/soloist/a?consistent=" {
+		t.Errorf("%v, %q was asked", err, r.url)
+	}
+}
+
+// TestCloseClosesConnections: a store that is closed keeps no connection.
+func TestCloseClosesConnections(t *testing.T) {
+	closed := make(chan struct{}, 1)
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(_ net.Conn, now http.ConnState) {
+		if now == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	server.Start()
+	defer server.Close()
+	s, err := New(Config{Addresses: []string{server.Listener.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.backend.transport.IdleConnTimeout = 0 // for ever
+	if err := s.Ping(t.Context()); err == nil {
+		t.Fatal("a reply that is an error is none")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(servers.Patience):
+		t.Error("the connection is open still")
 	}
 }

@@ -112,6 +112,9 @@ func TestRights(t *testing.T) {
 	if _, err := acquire(background, reader, "a", "y", time.Hour); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("a reader: a name that is held: %v", err)
 	}
+	if err := problem(reader); err == nil {
+		t.Error("a reader: the examination finds nothing")
+	}
 	if all, err := list(reader); err != nil || len(all) != 1 {
 		t.Errorf("a reader: list: %v, %v", all, err)
 	}

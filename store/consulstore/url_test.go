@@ -3,7 +3,9 @@ package consulstore_test
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/consulstore"
@@ -65,15 +67,42 @@ func TestURLs(t *testing.T) {
 
 // TestConfigs: what cannot be is refused with what would be right.
 func TestConfigs(t *testing.T) {
-	for text, cfg := range map[string]consulstore.Config{
-		"HOST:PORT":      {Addresses: []string{"http://127.0.0.1:8500"}},
-		"1ms to 1h":      {DialTimeout: 1},
-		"or 0 for 5 s":   {DialTimeout: -1},
-		"single slashes": {Prefix: "/a"},
-		"SecretID":       {Token: "a\nb"},
+	address := func(all ...string) consulstore.Config { return consulstore.Config{Addresses: all} }
+	for _, test := range []struct {
+		cfg  consulstore.Config
+		text string // "" if it can be
+	}{
+		{address("http://127.0.0.1:8500"), "HOST:PORT"},
+		{address("host"), "HOST:PORT"},
+		{address("host:"), "HOST:PORT"},
+		{address("a b:1"), "HOST:PORT"},
+		{address("user@host:1"), "HOST:PORT"},
+		{address("host:1", "host"), "HOST:PORT"},
+		{address("host:1", "[::1]:2"), ""},
+		{consulstore.Config{DialTimeout: 1}, "1ms to 1h"},
+		{consulstore.Config{DialTimeout: -1}, "or 0 for 5 s"},
+		{consulstore.Config{DialTimeout: time.Hour + 1}, "1ms to 1h"},
+		{consulstore.Config{DialTimeout: time.Hour}, ""},
+		{consulstore.Config{DialTimeout: time.Millisecond}, ""},
+		{consulstore.Config{Prefix: "/a"}, "single slashes"},
+		{consulstore.Config{Prefix: ".."}, "single slashes"},
+		{consulstore.Config{Prefix: "a/."}, "single slashes"},
+		{consulstore.Config{Prefix: ".a/b./..c"}, ""},
+		{consulstore.Config{Prefix: strings.Repeat("p", 256)}, "1 to 255"},
+		{consulstore.Config{Prefix: strings.Repeat("p", 255)}, ""},
+		{consulstore.Config{Token: "a\nb"}, "SecretID"},
+		{consulstore.Config{Token: "a b"}, "SecretID"},
+		{consulstore.Config{Token: "a\x7f"}, "SecretID"},
+		{consulstore.Config{Token: "é"}, "SecretID"},
+		{consulstore.Config{Token: "!~"}, ""},
+		{consulstore.Config{Token: "a", TokenFile: "f"}, "a token or a file"},
 	} {
-		if _, err := consulstore.New(cfg); !errors.Is(err, store.ErrInvalid) || !says(err, text) {
-			t.Errorf("%+v: %v, want an invalid input that says %q", cfg, err, text)
+		s, err := consulstore.New(test.cfg)
+		if err == nil {
+			err = s.Close()
+		}
+		if test.text == "" && err != nil || test.text != "" && (!errors.Is(err, store.ErrInvalid) || !says(err, test.text)) {
+			t.Errorf("%+v: %v, want an invalid input that says %q", test.cfg, err, test.text)
 		}
 	}
 }

@@ -89,8 +89,7 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	for _, of := range all {
 		select {
 		case <-of.set:
-			if of.err != nil {
-				s.watches.end(one)
+			if of.err != nil { // which has ended this one
 				return nil, wrap("watching", of.err)
 			}
 		case <-ctx.Done():
