@@ -98,19 +98,29 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"a proxy gave up the write, and says so in HTML", "UpdateItem", 408, "<html>", store.ErrUnknown, nil, ""},
 		{"a proxy gave up the write, and says so in JSON", "UpdateItem", 408, `{"message": "stream timeout"}`, store.ErrUnknown, nil, ""},
 		{"the write failed inside the service", "UpdateItem", 500, failure("InternalServerError"), store.ErrUnknown, nil, ""},
-		{"the write's connection broke", "UpdateItem", 0, "", store.ErrUnknown, nil, ""},
-		{"the response to the write is nonsense", "UpdateItem", 200, "<html>", store.ErrUnknown, nil, ""},
+		{"the write's connection broke", "UpdateItem", 0, "", store.ErrUnknown, nil, "if the endpoint has TLS, write https:"},
+		{"the response to the write is nonsense", "UpdateItem", 200, "<html>", store.ErrUnknown, nil, "does not speak as DynamoDB does"},
 		{"the write returned nothing", "UpdateItem", 200, "{}", store.ErrUnknown, nil, "name"},
 		{"the write returned what another has written", "UpdateItem", 200, taken(t, `{"ExpressionAttributeValues": {":holder": {"S": "y"}, ":ttl": {"N": "60000000000"}, ":released": {"BOOL": false}, ":version": {"S": "other"}, ":granted": {"S": "2026-01-01T00:00:00Z"}}}`),
 			store.ErrUnknown, nil, "not the one that it was asked to make"},
 		{"the write is not allowed", "UpdateItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown, "docs/stores/dynamodb.md"},
-		{"the credentials are wrong", "UpdateItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown, "credentials"},
+		{"the credentials are wrong", "UpdateItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown, "does not accept the credentials"},
+		{"the signature is wrong", "UpdateItem", 400, failure("InvalidSignatureException"), fs.ErrPermission, store.ErrUnknown, "check them, and the clock of this machine"},
+		{"the signature is incomplete", "UpdateItem", 400, failure("IncompleteSignatureException"), fs.ErrPermission, store.ErrUnknown, "does not accept the credentials"},
+		{"nothing is signed", "UpdateItem", 400, failure("MissingAuthenticationTokenException"), fs.ErrPermission, store.ErrUnknown, "does not accept the credentials"},
+		{"the key is that of nobody", "UpdateItem", 403, failure("InvalidClientTokenId"), fs.ErrPermission, store.ErrUnknown, "does not accept the credentials"},
+		{"a first look that fails in the service", "DescribeTable", 500, failure("InternalServerError"), nil, store.ErrUnknown, "looking at the table"},
+		{"a first look that returns nothing", "DescribeTable", 200, "{}", nil, store.ErrUnknown, "looking at the table: the server returned no item"},
 		{"the credentials have expired", "UpdateItem", 400, failure("ExpiredTokenException"), fs.ErrPermission, store.ErrUnknown, "get new credentials"},
 		{"the table has gone", "UpdateItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
 		{"the table is not there", "DescribeTable", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
 		{"everything is throttled", "DescribeTable", 400, failure("ProvisionedThroughputExceededException"), nil, store.ErrUnknown, "on-demand"},
 		{"a global table", "DescribeTable", 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable, store.ErrUnknown, "use a table in one region"},
-		{"another table", "DescribeTable", 200, strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema, store.ErrUnknown, ""},
+		{"another table", "DescribeTable", 200, strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema, store.ErrUnknown, `its key is not the text "name" alone`},
+		{"a table with a second key", "DescribeTable", 200, strings.Replace(fmt.Sprintf(goodTable, ""), `"HASH"}`, `"HASH"}, {"AttributeName": "version", "KeyType": "RANGE"}`, 1),
+			store.ErrSchema, store.ErrUnknown, "alone"},
+		{"a table whose key is a number", "DescribeTable", 200, strings.Replace(fmt.Sprintf(goodTable, ""), `"AttributeType": "S"`, `"AttributeType": "N"`, 1), store.ErrSchema, store.ErrUnknown, "alone"},
+		{"a table that tells no key", "DescribeTable", 200, `{"Table": {"TableName": "soloist", "TableStatus": "ACTIVE"}}`, store.ErrSchema, store.ErrUnknown, "alone"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			var sent atomic.Int64
@@ -910,6 +920,13 @@ func TestURLs(t *testing.T) {
 		"dynamodb://table":                                          "names no region",
 		"dynamodb://key:secret@table?region=x":                      "credentials come from",
 		"dynamodb://table/more?region=x":                            "path",
+		"dynamodb://table?region=x#more":                            "fragment",
+		"dynamodb:table?region=x":                                   "dynamodb://TABLE",
+		"dynamodb://table?region=a%20b":                             "cannot be",
+		"dynamodb://table?profile=":                                 "no value",
+		"dynamodb://table?region=x&endpoint=ftp%3A%2F%2Fh":          "http://127.0.0.1:8000",
+		"dynamodb://table?region=x&endpoint=https%3A%2F%2F":         "http://127.0.0.1:8000",
+		"dynamodb://table?region=x&endpoint=http%3A%2F%2Fh%3Ax":     "http://127.0.0.1:8000",
 		"dynamodb://table:8000?region=x":                            "endpoint=",
 		"dynamodb://table?region=x&region=y":                        "twice",
 		"dynamodb://table?region=":                                  "no value",
@@ -1020,6 +1037,16 @@ func TestWritesAreSentOnce(t *testing.T) {
 	unknown("PutItem", extend(background, scripted(t, respond), "a", 7))
 	errs, err := scripted(t, respond).Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: 7, TTL: time.Hour}, {Name: "b", Holder: "x", Token: 7, TTL: time.Hour}})
 	unknown("BatchExecuteStatement", errors.Join(append(errs, err)...))
+	_, err = scripted(t, func(operation, request string) (int, string) {
+		switch operation {
+		case "Scan":
+			return 200, `{"Items": [` + itemReleased("a") + `]}`
+		case "GetItem":
+			return 200, `{"Item": ` + itemReleased(`\u0001floor`) + `}`
+		}
+		return respond(operation, request)
+	}).Sweep(background, 1)
+	unknown("DeleteItem", err)
 }
 
 // TestReadsAreConsistent: what the verbs, lists and sweeps read is what was confirmed last, and not what a replica of the table still has.
