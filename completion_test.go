@@ -431,6 +431,7 @@ func TestWhatBecameOfAnOverrunIsKnown(t *testing.T) {
 		}})
 		must(t, a.Admin().Trigger(background, "tick"))
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if len(told) == 0 || told[0] != "failed after 0s" {
 			t.Errorf("what became of the runs is told as %q", told)
 		}
