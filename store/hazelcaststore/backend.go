@@ -181,7 +181,7 @@ func (b *backend) write(ctx context.Context, s *session, c casstore.Change) cass
 	}
 	now, err := b.look(ctx, s, c.Name)
 	if err != nil {
-		return casstore.Result{Err: unsure("writing", err)}
+		return casstore.Result{Err: store.AsUnknown(err)} // the members may have carried the write out before
 	}
 	return w.refused(now)
 }

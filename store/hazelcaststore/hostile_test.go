@@ -255,6 +255,32 @@ func TestRepetitionOfAForgottenRelease(t *testing.T) {
 	}
 }
 
+// TestRepeatedWriteThatCannotBeRead: a write may have taken effect before its repetition was refused. If nobody can read what is there, for whatever reason, the outcome is unknown.
+func TestRepeatedWriteThatCannotBeRead(t *testing.T) {
+	p := newProxy(t, shared(t).Addr)
+	s := open(t, p.config(), hazelcaststore.Config{Map: fresh()})
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const denied = 64 // AccessControlException
+	for what, code := range map[string]int32{"for want of a right": denied, "for another reason": 0x7fff} {
+		if err := extend(background, s, "a", grant.Token); err != nil { // nothing else is read
+			t.Fatal(err)
+		}
+		p.next.Store(&fate{forward: true, twice: func() { p.nextRead.Store(&fate{refuse: code, class: "java.security.AccessControlException"}) }})
+		if err := extend(background, s, "a", grant.Token); !errors.Is(err, store.ErrUnknown) || errors.Is(err, fs.ErrPermission) != (code == denied) {
+			t.Errorf("%s: got %v, want an unknown outcome", what, err)
+		}
+		if err := extend(background, s, "a", grant.Token); err != nil {
+			t.Errorf("%s: once more: %v", what, err)
+		}
+	}
+	if got := p.met.Load(); got != 4 {
+		t.Errorf("%d messages met their fate, want 4", got)
+	}
+}
+
 // TestEntriesOfOthers: an entry that expires in a map whose entries do not, and a key that is no text, harm no other name: not the leases of a process that has read
 // them, no list and no sweep. Who wants the name of such an entry, who lists and who sweeps is told of it.
 func TestEntriesOfOthers(t *testing.T) {
