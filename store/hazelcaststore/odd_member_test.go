@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -411,6 +412,184 @@ func TestGroupsOfMembers(t *testing.T) {
 		}
 		if _, err := claim(t.Context(), m.open(t)); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", what, err, c.want)
+		}
+	}
+}
+
+// TestWhatAMemberIsTold: a member learns the cluster's name, the user and the password, or that there are none, and who the client is.
+func TestWhatAMemberIsTold(t *testing.T) {
+	frameOf := func(text string) frame { return frame{0, []byte(text)} }
+	null, begin, end := frame{flagNull, []byte{}}, frame{flagBegin, []byte{}}, frame{flagEnd | flagFinal, []byte{}}
+	for user, want := range map[string][]frame{
+		"u": {frameOf("prod"), frameOf("u"), frameOf("p"), frameOf("GOO"), frameOf("1.4.2"), frameOf("billing"), begin, frameOf("one"), frameOf("two"), end},
+		"":  {frameOf("prod"), null, null, frameOf("GOO"), frameOf("1.4.2"), frameOf("billing"), begin, frameOf("one"), frameOf("two"), end},
+	} {
+		m := newOddMember(t)
+		asked := make(chan message, 1)
+		m.meddle = func(to message, reply []byte) ([]byte, bool) {
+			if to.kind() == typeAuthenticate {
+				select {
+				case asked <- to:
+				default: // another attempt
+				}
+				address := append(replying(to, 0), frame{flagBegin, nil}).text("127.0.0.1") // of a member that tells its address
+				reply = append(address, frame{flagEnd, nil}).text("5.4.1").bytes(to.correlation())
+			}
+			return reply, false
+		}
+		var c hazelcast.Config
+		c.Logger.Level = logger.OffLevel
+		c.ClientName = "billing"
+		c.SetLabels("one", "two")
+		c.Cluster.Name = "prod"
+		c.Cluster.Network.Addresses = []string{m.Addr().String()}
+		c.Cluster.Security.Credentials.Username, c.Cluster.Security.Credentials.Password = user, "p"
+		c.Cluster.ConnectionStrategy.Timeout = types.Duration(time.Hour)
+		s, err := New(c, Config{CP: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.references.links.get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.version != "5.4.1" || l.group != (groupID{groupName, 0, 7}) {
+			t.Errorf("the member has the version %q and the group %v", l.version, l.group)
+		}
+		told := <-asked
+		if id := told[0].content[atFields:]; len(id) != 18 || id[0] != 0 || id[17] != 1 || bytes.Equal(id[1:17], make([]byte, 16)) {
+			t.Errorf("the identity is %v, want a new one and the version of the serialization", id)
+		}
+		if got := told[1:]; !reflect.DeepEqual([]frame(got), want) {
+			t.Errorf("the member was told %v, want %v", got, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMembersThatRefuseTheClient: a member that refuses the client, or says nothing of that, is not used.
+func TestMembersThatRefuseTheClient(t *testing.T) {
+	for what, c := range map[string]struct {
+		fields []byte
+		denies bool
+		says   string
+	}{
+		"its user, or the cluster's name":  {[]byte{1}, true, "refuses the user, the password or the name of the cluster"},
+		"its version":                      {[]byte{2}, true, "with the status 2"},
+		"a client that may not connect":    {[]byte{3}, true, "with the status 3"},
+		"a reply without what it is about": {nil, false, errProtocol.Error()},
+	} {
+		m := newOddMember(t)
+		m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+			if asked.kind() == typeAuthenticate {
+				reply = append(replying(asked, c.fields...), frame{flagNull, nil}).text("5.4.0").bytes(asked.correlation())
+			}
+			return reply, false
+		}
+		_, err := claim(t.Context(), m.open(t))
+		if err == nil || errors.Is(err, store.ErrUnknown) || errors.Is(err, fs.ErrPermission) != c.denies || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", what, err, c.says)
+			continue
+		}
+		servers.Wait(t, "the connection to end", func() bool { return m.ended.Load() == m.connections.Load() })
+	}
+}
+
+// TestAddressesOfMembers: an address without a port has the port of Hazelcast.
+func TestAddressesOfMembers(t *testing.T) {
+	var c hazelcast.Config
+	given := []string{"a", "b:1", "::1", "[::2]", "[::3]:5"}
+	c.Cluster.Network.Addresses = given
+	c.Cluster.Network.ConnectionTimeout, c.Cluster.ConnectionStrategy.Timeout, c.Cluster.HeartbeatTimeout = 1, 2, 3
+	d := newDialer(c)
+	if want := []string{"a:5701", "b:1", "[::1]:5701", "[::2]:5701", "[::3]:5"}; !slices.Equal(d.addrs, want) || given[0] != "a" {
+		t.Errorf("the addresses are %q, want %q; what was given is %q", d.addrs, want, given)
+	}
+	if d.dialing != 1 || d.within != 2 || d.heartbeat != 3 || d.tls != nil {
+		t.Errorf("got %+v", d)
+	}
+}
+
+// TestReadThatIsDenied: a read that a member refuses for want of a right is not sent again.
+func TestReadThatIsDenied(t *testing.T) {
+	m := newOddMember(t)
+	var reads atomic.Int64
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		if asked.kind() == typeGet {
+			reads.Add(1)
+			reply = refusing("java.security.AccessControlException").bytes(asked.correlation())
+		}
+		return reply, false
+	}
+	if _, err := claim(t.Context(), m.open(t)); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || reads.Load() != 1 {
+		t.Errorf("got %v after %d reads, want that it is not permitted after one", err, reads.Load())
+	}
+}
+
+// TestWriteThatWasCarriedOutAndCannotBeRead: a write may have taken effect before it was refused. If nobody can read what is there, for whatever reason, the outcome is unknown.
+func TestWriteThatWasCarriedOutAndCannotBeRead(t *testing.T) {
+	m := newOddMember(t)
+	var deny atomic.Bool
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		switch {
+		case asked.kind() == typeCompareAndSet && !isFloor(asked):
+			deny.Store(true)
+			reply = m.reply(asked).bytes(asked.correlation()) // the members have carried it out before
+		case asked.kind() == typeGet && deny.Load():
+			reply = refusing("java.security.AccessControlException").bytes(asked.correlation())
+		}
+		return reply, false
+	}
+	if _, err := claim(t.Context(), m.open(t)); !errors.Is(err, store.ErrUnknown) || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("got %v, want that it is unknown, and why it cannot be read", err)
+	}
+}
+
+// TestCloseWhileMembersAreAsked: Close ends attempts to connect, and leaves no connection. Who waited for one learns that the store is closed.
+func TestCloseWhileMembersAreAsked(t *testing.T) {
+	m := newOddMember(t)
+	asked, last := make(chan struct{}), make(chan struct{})
+	begins := sync.OnceFunc(func() { close(asked) })
+	m.meddle = func(to message, reply []byte) ([]byte, bool) {
+		if to.kind() == typeGroups {
+			begins()
+			<-last
+		}
+		return reply, false
+	}
+	s := m.open(t)
+	failed := make(chan error, 1)
+	go func() { failed <- s.Ping(t.Context()) }()
+	<-asked
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	close(last)
+	if err := <-failed; !errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("who waited: %v, want that the store is closed", err)
+	}
+	servers.Wait(t, "the connection to end", func() bool { return m.ended.Load() == m.connections.Load() })
+}
+
+// TestNamesOfAGroup: of the references of a group a store lists those of its own map, in order, each once.
+func TestNamesOfAGroup(t *testing.T) {
+	m := newOddMember(t)
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		if asked.kind() == typeObjects {
+			list := append(replying(asked), frame{flagBegin, nil})
+			for _, name := range []string{"soloist:b", "soloist2:c", "soloist:a2", "soloist:a", "other", "soloist:x:y"} {
+				list = list.text(name)
+			}
+			reply = append(list, frame{flagEnd, nil}).bytes(asked.correlation())
+		}
+		return reply, false
+	}
+	r := m.open(t).references
+	for prefix, want := range map[string][]string{"": {"a", "a2", "b", "x:y"}, "a": {"a", "a2"}, "c": {"c"}} {
+		if names, err := r.objects(t.Context(), prefix); !slices.Equal(names, want) || err != nil {
+			t.Errorf("with %q: %q, %v; want %q", prefix, names, err, want)
 		}
 	}
 }
