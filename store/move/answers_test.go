@@ -403,7 +403,7 @@ func TestChanges(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		for _, writes := range []writing{{}, {mark: 4}, {state: []byte("t")}, {4, []byte("t")}} {
 			for _, lookup := range lookups {
-				for _, decides := range []answer{ok, isLost, unknown, maybe, away} {
+				for _, decides := range []answer{ok, isLost, unknown, maybe, failed, away} {
 					for _, end := range []answer{ok, isLost, away} {
 						for _, read := range reads {
 							c := changeCase{t, ends, writes, lookup, decides, end, read}

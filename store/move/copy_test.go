@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,15 +254,19 @@ func TestPhases(t *testing.T) {
 		}
 	}
 	var p move.Phase
-	if text, err := p.MarshalText(); err == nil {
-		t.Errorf("no phase is written as %q", text)
+	for phase, want := range map[move.Phase]string{p: "Phase(0)", move.NewOnly + 1: "Phase(5)"} {
+		if text, err := phase.MarshalText(); err == nil || phase.String() != want || !strings.Contains(err.Error(), "give OldOnly") {
+			t.Errorf("no phase is written as %q, %v, and told as %v", text, err, phase)
+		}
 	}
 	if err := p.UnmarshalText([]byte("both")); err == nil {
 		t.Error("a text that is no phase has no error")
 	}
 	s := memstore.New()
-	if _, err := move.New(s, s, 0); err == nil {
-		t.Error("no phase has no error")
+	for _, phase := range []move.Phase{0, move.NewOnly + 1} {
+		if _, err := move.New(s, s, phase); err == nil {
+			t.Errorf("%v has no error", phase)
+		}
 	}
 	for _, stores := range [][2]store.Store{{nil, s}, {s, nil}} {
 		if _, err := move.New(stores[0], stores[1], move.OldOnly); err == nil {

@@ -48,6 +48,13 @@ func TestPingOfBothStores(t *testing.T) {
 			t.Errorf("%v and %v: got %v, want %v", test.one, test.two, err, test.want)
 		}
 	}
+	verbs := struct{ store.Store }{memstore.New()} // which cannot be asked
+	if err := as[store.Pinger](t, in(t, verbs, pingedStore{Store: memstore.New(), ping: away}, move.OldDecides)).Ping(background); !errors.Is(err, away) {
+		t.Errorf("beside a store without a ping: %v, want %v", err, away)
+	}
+	if err := as[store.Pinger](t, in(t, verbs, verbs, move.OldDecides)).Ping(background); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("without a ping: %v", err)
+	}
 }
 
 // A troubledStore answers what a move asks both stores for with an error, if it has one.
@@ -281,4 +288,75 @@ func as[T any](t *testing.T, s store.Store) T {
 		t.Fatalf("%T lacks it", s)
 	}
 	return it
+}
+
+// A checkingStore fails the test if it is sent what is not valid, and counts the requests.
+type checkingStore struct {
+	store.Store
+	t        *testing.T
+	requests *int
+	deaf     bool // it confirms no extension and no release
+}
+
+func checked[E interface{ Check() error }](s checkingStore, what []E, send func() ([]error, error)) ([]error, error) {
+	*s.requests++
+	for _, e := range what {
+		if err := e.Check(); err != nil {
+			s.t.Errorf("%+v was sent", e)
+		}
+	}
+	if s.deaf {
+		return nil, store.AsUnknown(errors.New("cut"))
+	}
+	return send()
+}
+
+func (s checkingStore) Acquire(ctx context.Context, claims []store.Claim) (out []store.Outcome, err error) {
+	s.deaf = false
+	_, _ = checked(s, claims, func() ([]error, error) { out, err = s.Store.Acquire(ctx, claims); return nil, nil })
+	return out, err
+}
+
+func (s checkingStore) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return checked(s, extensions, func() ([]error, error) { return s.Store.Extend(ctx, extensions) })
+}
+
+func (s checkingStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	return checked(s, releases, func() ([]error, error) { return s.Store.Release(ctx, releases) })
+}
+
+// TestBatchWithWhatIsNotValid: what is not valid is sent to neither store, and takes no other of its batch along: each has its own outcome.
+func TestBatchWithWhatIsNotValid(t *testing.T) {
+	for _, deaf := range []bool{false, true} { // the store that does not decide
+		synctest.Test(t, func(t *testing.T) {
+			var n int
+			s := in(t, checkingStore{memstore.New(), t, &n, false}, checkingStore{memstore.New(), t, &n, deaf}, move.OldDecides)
+			out, err := s.Acquire(background, []store.Claim{{Name: "", Holder: "h", TTL: time.Minute}, {Name: "x", Holder: "h", TTL: time.Minute}, {Name: "y", Holder: "h"}})
+			if err != nil || !errors.Is(out[0].Err, store.ErrInvalid) || out[1].Err != nil || !errors.Is(out[2].Err, store.ErrInvalid) {
+				t.Fatalf("claims: %+v, %v", out, err)
+			}
+			token := out[1].Grant.Token
+			wants := func(verb string, errs []error, err error) {
+				t.Helper()
+				if err != nil || !errors.Is(errs[0], store.ErrInvalid) || deaf != errors.Is(errs[1], store.ErrUnknown) || !deaf && errs[1] != nil || !errors.Is(errs[2], store.ErrInvalid) {
+					t.Errorf("%s: %v, %v; the other store is deaf: %t", verb, errs, err, deaf)
+				}
+			}
+			errs, err := s.Extend(background, []store.Extension{
+				{Name: "y", Holder: "h", Token: token}, {Name: "x", Holder: "h", Token: token, TTL: time.Minute, State: []byte("s")}, {Name: "", Holder: "h", Token: token, TTL: time.Minute},
+			})
+			wants("extensions", errs, err)
+			errs, err = s.Release(background, []store.Release{{Name: "", Holder: "h", Token: token}, {Name: "x", Holder: "h", Token: token, Mark: 7}, {Name: "y", Holder: "h", Token: token, Mark: -1}})
+			wants("releases", errs, err)
+		})
+	}
+}
+
+// TestWatchOfWhatIsNoName: a name that is not valid is watched in neither store.
+func TestWatchOfWhatIsNoName(t *testing.T) {
+	watched := make(chan context.Context, 2)
+	one := pingedStore{Store: memstore.New(), watched: watched}
+	if _, err := as[store.Watcher](t, in(t, one, one, move.OldDecides)).Watch(background, []string{"x", ""}); !errors.Is(err, store.ErrInvalid) || len(watched) > 0 {
+		t.Errorf("got %v, and %d watches", err, len(watched))
+	}
 }

@@ -3,6 +3,8 @@ package move_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +111,8 @@ func TestMovePromisesWhatBothStoresDo(t *testing.T) {
 		{store.Yes, store.Yes, store.Yes, [2]store.Scope{store.ScopeFleet, store.ScopeFleet}, store.ScopeFleet},
 		{store.Yes, store.Unknown, store.Unknown, [2]store.Scope{store.ScopeFleet, store.ScopeHost}, store.ScopeHost},
 		{store.Yes, store.No, store.No, [2]store.Scope{store.ScopeFleet, store.ScopeProcess}, store.ScopeProcess},
+		{store.Yes, store.Yes, store.Yes, [2]store.Scope{"", store.ScopeFleet}, store.ScopeFleet},
+		{store.Yes, store.Yes, store.Yes, [2]store.Scope{store.ScopeFleet, ""}, store.ScopeFleet},
 		{store.Unknown, store.No, store.No, [2]store.Scope{store.ScopeHost, store.ScopeProcess}, store.ScopeProcess},
 	} {
 		one, two := promising{memstore.New(), test.one, test.scopes[0]}, promising{memstore.New(), test.two, test.scopes[1]}
@@ -116,6 +120,13 @@ func TestMovePromisesWhatBothStoresDo(t *testing.T) {
 			got, err := store.CapabilitiesOf(background, in(t, one, two, phase))
 			if err != nil || got.Fencing.Answer != test.want || got.Durable.Answer != test.want || got.Waiting.Answer != test.want || got.Scope != test.scope {
 				t.Errorf("%v and %v in the phase %v: %+v, %v, want %v and %v", test.one, test.two, phase, got, err, test.want, test.scope)
+			}
+			decides := test.scopes[0]
+			if phase == move.NewDecides {
+				decides = test.scopes[1]
+			}
+			if want := fmt.Sprintf("a move in the phase %v: %s decides", phase, decides); !strings.HasPrefix(got.Backend, want) {
+				t.Errorf("the backend is %q, want %q", got.Backend, want)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ func TestEqualTokensAreRaised(t *testing.T) {
 func TestUndecidedLastsForTheLonger(t *testing.T) {
 	for _, left := range []time.Duration{time.Second, time.Minute} {
 		var held *store.HeldError
-		if err := undecided(store.Record{Name: "x", Left: 30 * time.Second}, left, 0); !errors.As(err, &held) || held.Record.Left != max(left, 30*time.Second) {
+		if err := undecided(store.Record{Name: "x", Holder: "h", Token: 7, Mark: 3, Left: 30 * time.Second}, left, 5); !errors.As(err, &held) ||
+			held.Record.Left != max(left, 30*time.Second) || held.Record.Name != "x" || held.Record.Mark != 3 || held.Record.Holder != "" || held.Record.Token != 0 || held.Overdue != 5 {
 			t.Errorf("30 s are left in one store and %v in the other: %v", left, err)
 		}
 	}
