@@ -184,7 +184,7 @@ func TestLongKeys(t *testing.T) {
 		claims[i] = store.Claim{Name: name, Holder: "x", TTL: time.Hour}
 	}
 	for _, name := range []string{"b", "c"} {
-		server.put(t, below+"n/"+name+"\trecord", `{"v":2,"holder":"a","token":1,"ttl_ns":3600000000000,"granted":1,"session":"1.`+long+`"}`)
+		server.put(t, below+"n/"+name+"\trecord", `{"v":2,"holder":"a","token":1,"ttl_ns":3600000000000,"granted":1,"session":"1.`+name+long+`"}`)
 	}
 	for range 2 {
 		outcomes, err := s.Acquire(background, claims)

@@ -38,7 +38,7 @@ func (r record) encode() (string, error) {
 	return string(text), err
 }
 
-// decode reads the value of a record key that was written at a revision.
+// decode reads the value of a record key that was written at a revision. What is not believed is not returned: the session that it names is not looked for.
 func decode(name string, value []byte, revision int64) (r record, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.DisallowUnknownFields()
@@ -56,7 +56,10 @@ func decode(name string, value []byte, revision int64) (r record, err error) {
 	if r.Token == 0 {
 		r.Token = revision
 	}
-	return r, r.credible(name, revision)
+	if err := r.credible(name, revision); err != nil {
+		return record{}, err
+	}
+	return r, nil
 }
 
 // credible returns an error for a record that no store has written at a revision.

@@ -29,6 +29,7 @@ type tardy struct {
 
 	reads chan struct{} // unless it is nil, each read is told here, and never answered
 
+	ended   bool  // it has no lease any more
 	off     int64 // by how much its replies about a lease that is kept alive name another one
 	breaks  bool  // each stream, after its first reply
 	replied bool  // on the latest stream
@@ -88,6 +89,9 @@ func (s *tardy) RecvMsg(reply any) error {
 	time.Sleep(late)
 	r := reply.(*etcdserverpb.LeaseKeepAliveResponse) //nolint:forcetypeassert // of the only stream
 	r.ID, r.TTL = 1+s.off, granted
+	if s.ended {
+		r.TTL = 0
+	}
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package etcdstore
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +18,92 @@ func TestSessionNames(t *testing.T) {
 	if a == b || leaseOf(a) != 0x1234567890abcdef || leaseOf(b) != leaseOf(a) {
 		t.Errorf("%q of %x and %q of %x", a, leaseOf(a), b, leaseOf(b))
 	}
-	for _, other := range []string{"", "x", "12", "12.", ".x", "0.x", "g.x"} {
+	for _, other := range []string{"", "x", "12", "12.", ".x", "0.x", "g.x", "-1.x", "1." + strings.Repeat("x", mostOfID-1)} {
 		if id := leaseOf(other); id != clientv3.NoLease {
 			t.Errorf("%q is the name of a session of the lease %x", other, id)
 		}
 	}
+	if id := leaseOf("1." + strings.Repeat("x", mostOfID-2)); id != 1 {
+		t.Errorf("the longest name of a session is that of the lease %x", id)
+	}
+}
+
+// TestClasses: leases of about the same TTL share a lease of etcd, which is long enough for all of them and not much longer.
+func TestClasses(t *testing.T) {
+	for ttl, want := range map[time.Duration]int64{
+		1: 1, time.Second: 1, time.Second + 1: 2, 15 * time.Second: 15, 16 * time.Second: 16, 16*time.Second + 1: 18, 17 * time.Second: 18, time.Minute: 60, time.Hour: 3840,
+	} {
+		if got := classOf(ttl); got != want {
+			t.Errorf("the class of %v is %d, want %d", ttl, got, want)
+		}
+	}
+	classes := map[int64]bool{}
+	for ttl := time.Second; ttl <= 24*time.Hour; ttl += 777 * time.Millisecond {
+		class := classOf(ttl)
+		classes[class] = true
+		if long := time.Duration(class) * time.Second; long < ttl || long > ttl+max(time.Second, ttl/8+time.Second) {
+			t.Errorf("the class of %v is %v", ttl, long)
+		}
+	}
+	if n := len(classes); n > 130 {
+		t.Errorf("%d classes", n)
+	}
+	for class, want := range map[int64]int64{1: 2, 8: 2, 12: 3, 3600: 900} {
+		if got := slackOf(class); got != want {
+			t.Errorf("the slack of the class %d is %d, want %d", class, got, want)
+		}
+	}
+}
+
+// TestSessionsAreKeptAliveInTime: a session is kept alive when half of what it is longer than its leases has passed, the one first that ends first. So no lease that is extended has to wait for that.
+func TestSessionsAreKeptAliveInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Store{sessions: map[string]*session{}, classes: map[int64]*session{}, renewing: true}
+		make := func(name string, class, slack int64) *session {
+			of := &session{name: name, class: class, ttl: time.Duration(class+slack) * time.Second, names: 1, used: time.Now()}
+			of.keptUntil(time.Now().Add(of.ttl))
+			s.sessions[name], s.classes[class] = of, of
+			return of
+		}
+		due := func(when string, want time.Duration, those ...*session) {
+			t.Helper()
+			got, next := s.due()
+			if !slices.Equal(got, those) || next != want {
+				t.Errorf("%s %d sessions are to be kept alive, and the next in %v, want %d, and in %v", when, len(got), next, len(those), want)
+			}
+		}
+		long := make("long", 48, 12)
+		due("at first", 6*time.Second)
+		short := make("short", 8, 2)
+		due("with a shorter one", time.Second)
+		time.Sleep(time.Second - 1)
+		due("just before", 1)
+		time.Sleep(1)
+		due("in time", 5*time.Second, short)
+		time.Sleep(5 * time.Second)
+		due("when both are due", 0, short, long)
+		short.keptUntil(time.Now().Add(short.ttl))
+		long.abandoned, long.names = true, 0
+		if due("when one is given up", time.Second); s.sessions["long"] != long {
+			t.Error("a session to which a name may be attached still is forgotten")
+		}
+		long.names = 1
+		short.names, short.used = 0, time.Now().Add(-short.ttl)
+		due("while the other was wanted not long ago", time.Second)
+		short.used = short.used.Add(-1)
+		if due("when nobody wants the other", 54*time.Second); !short.abandoned || s.sessions["short"] != nil || s.classes[8] != nil {
+			t.Errorf("one is given up: %v, and %d and %d are left", short.abandoned, len(s.sessions), len(s.classes))
+		}
+		time.Sleep(54*time.Second + 1)
+		due("while a name is attached to what has ended", again)
+		if !s.renewing {
+			t.Error("nobody looks at it again")
+		}
+		long.names = 0
+		if due("at last", 0); len(s.sessions) != 0 || len(s.classes) != 0 || s.renewing {
+			t.Errorf("%d sessions are left, and are kept alive: %v", len(s.sessions), s.renewing)
+		}
+	})
 }
 
 // While the machine is suspended the monotonic clock stands still and etcd does not: no name is attached to a lease that only the
