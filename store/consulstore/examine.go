@@ -145,8 +145,8 @@ func (s *Store) rights(ctx context.Context) store.Finding {
 // remote reports whether an address is that of another machine.
 func remote(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
-	ip, err := netip.ParseAddr(host)
-	return host != "localhost" && (err != nil || !ip.IsLoopback())
+	ip, _ := netip.ParseAddr(host)
+	return host != "localhost" && !ip.IsLoopback()
 }
 
 func devMode(a agent) string {

@@ -1,6 +1,7 @@
 package consulstore
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -41,6 +42,38 @@ func TestQueryOutlastsConsul(t *testing.T) {
 	took := time.Since(begun)
 	if longest := r.asked + r.asked/16; err == nil || r.asked == 0 || r.patience+took <= longest {
 		t.Errorf("Consul is asked to wait for %v, and may wait for %v, and the query has %v (%v)", r.asked, longest, r.patience, err)
+	}
+}
+
+// A quietTransport replies that nobody has a name, and then to nothing more. It tells how the next query has ended.
+type quietTransport chan error
+
+// RoundTrip implements http.RoundTripper.
+func (q quietTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !request.URL.Query().Has("index") {
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"X-Consul-Index": {"5"}}, Body: http.NoBody}, nil
+	}
+	<-request.Context().Done()
+	q <- request.Context().Err()
+	return nil, request.Context().Err()
+}
+
+// TestQueryEndsWithItsWaiters: when nobody waits for a name any more its query is given up, and does not go on until Consul replies.
+func TestQueryEndsWithItsWaiters(t *testing.T) {
+	s, err := New(Config{Prefix: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ended := make(quietTransport, 1)
+	s.backend.http.Transport = ended
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := s.Watch(ctx, []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("its query ends with %v", err)
 	}
 }
 

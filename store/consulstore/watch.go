@@ -144,7 +144,7 @@ func (w *watches) follow(ctx context.Context, name string, of *watched) {
 		began := time.Now()
 		item, now, err := w.store.backend.block(ctx, name, index)
 		if err != nil {
-			w.lose(name, of, err)
+			w.lose(of, err)
 			return
 		}
 		w.store.See(item)
@@ -225,20 +225,16 @@ func (w *watches) wake(of *watched) {
 }
 
 // lose ends the wakes of a name that is not followed any more.
-func (w *watches) lose(name string, of *watched, err error) {
+func (w *watches) lose(of *watched, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	of.cancel()
-	if w.names[name] == of {
-		delete(w.names, name)
-	}
 	select {
 	case <-of.set:
 	default:
 		of.err = err
 		close(of.set)
 	}
-	for _, one := range slices.Clone(of.wakes) {
+	for _, one := range slices.Clone(of.wakes) { // with the last one the name is not followed any more
 		w.endLocked(one)
 	}
 }
