@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -85,32 +86,40 @@ func TestUnknownIsNotToldAsARefusal(t *testing.T) {
 	}
 }
 
-// Attempts that get no reply in time say less than the one before them.
+// Attempts that get no reply in time, or that the caller cuts off, say less than the one before them.
 func TestReasonOutlivesTimeouts(t *testing.T) {
 	why := errors.New("the disk is full")
-	for what, claim := range map[string]func(*soloist.Client) error{
-		"one": func(c *soloist.Client) error { _, err := c.TryLock(background, "x"); return err },
-		"a batch": func(c *soloist.Client) error {
-			_, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
+	for what, claim := range map[string]func(context.Context, *soloist.Client) error{
+		"one": func(ctx context.Context, c *soloist.Client) error { _, err := c.TryLock(ctx, "x"); return err },
+		"a batch": func(ctx context.Context, c *soloist.Client) error {
+			_, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(ctx, []string{"1", "2"})
 			return err
 		},
 	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := doubtful{Store: memstore.New()}
-				var attempts atomic.Int64 // what may have been granted is looked for after the call, too
-				s.acquired = func([]store.Claim, []store.Outcome) ([]store.Outcome, error) {
-					if attempts.Add(1) == 2 {
-						return nil, store.AsUnknown(why)
+		for _, cutOff := range []bool{false, true} {
+			t.Run(fmt.Sprint(what, ", cut off: ", cutOff), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithCancel(background)
+					defer cancel()
+					s := doubtful{Store: memstore.New()}
+					var attempts atomic.Int64 // what may have been granted is looked for after the call, too
+					s.acquired = func([]store.Claim, []store.Outcome) ([]store.Outcome, error) {
+						switch n := attempts.Add(1); {
+						case n == 2:
+							return nil, store.AsUnknown(why)
+						case n == 3 && cutOff:
+							cancel()
+							return nil, store.AsUnknown(context.Canceled)
+						}
+						return nil, store.AsUnknown(os.ErrDeadlineExceeded)
 					}
-					return nil, store.AsUnknown(os.ErrDeadlineExceeded)
-				}
-				err := claim(soloisttest.NewReplica(t, s, soloist.Config{}))
-				if attempts := attempts.Load(); attempts < 3 || !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, why) {
-					t.Errorf("after %d attempts: %v, want %v", attempts, err, why)
-				}
+					err := claim(ctx, soloisttest.NewReplica(t, s, soloist.Config{}))
+					if attempts := attempts.Load(); attempts < 3 || !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, why) {
+						t.Errorf("after %d attempts: %v, want %v", attempts, err, why)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -221,16 +230,16 @@ func TestUnknownIsSettledWithinBounds(t *testing.T) {
 	}
 }
 
-// A grant that comes too late to be used is given back; the error says so, and that it could not be given back if so.
+// A grant that comes too late to be used, be it just when its lease counts as lost, is given back; the error says so, and that it could not be given back if so.
 func TestGrantThatComesTooLateIsGivenBack(t *testing.T) {
 	why := errors.New("the disk is full")
-	for _, fails := range []bool{false, true} {
+	for after, fails := range map[time.Duration]bool{27 * time.Second: false, 28 * time.Second: true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := doubtful{Store: memstore.New()}
 			var late atomic.Bool
 			s.acquired = func(_ []store.Claim, outs []store.Outcome) ([]store.Outcome, error) {
 				if late.CompareAndSwap(false, true) {
-					time.Sleep(28 * time.Second)
+					time.Sleep(after)
 				}
 				return outs, nil
 			}
@@ -243,7 +252,7 @@ func TestGrantThatComesTooLateIsGivenBack(t *testing.T) {
 			c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 30 * time.Second, RequestTimeout: time.Minute})
 			_, err := c.TryLock(background, "x")
 			if !errors.Is(err, soloist.ErrLost) || errors.Is(err, why) != fails || strings.Contains(err.Error(), "releasing") != fails {
-				t.Errorf("the release fails %t: %v", fails, err)
+				t.Errorf("after %v, and the release fails %t: %v", after, fails, err)
 			}
 			mustLock(t, soloisttest.NewReplica(t, s.Store.Share(), soloist.Config{}), "x")
 		})

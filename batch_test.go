@@ -189,8 +189,17 @@ func (s hanging) Acquire(ctx context.Context, claims []store.Claim) ([]store.Out
 // back.
 func TestCallsThatAreGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		held, other := mustLock(t, a, "held"), mustLock(t, a, "other")
 		s.Slow(20 * time.Millisecond)
 		var wg sync.WaitGroup
+		wg.Go(func() { must(t, held.Check(background)) })
+		time.Sleep(time.Millisecond)
+		late, end := context.WithTimeout(background, 25*time.Millisecond)
+		defer end()
+		if err := other.Check(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("an extension, after its batch left: %v", err)
+		}
+		wg.Wait()
 		wg.Go(func() { _ = mustLock(t, a, "first").Release() })
 		time.Sleep(time.Millisecond)
 		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)

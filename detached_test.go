@@ -1244,6 +1244,18 @@ func TestDetachedReleaseWithoutAReadIsAsGood(t *testing.T) {
 		s.LoseReplies(1)
 		wantIs(t, "releasing", c.Detached().Release(t.Context(), l), nil)
 
+		l, _ = mustAcquire(t, c, lockOf("a#1"), false)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantIs(t, "releasing for a caller that has gone", c.Detached().Release(gone, l), nil)
+		l, _ = mustAcquire(t, c, lockOf("a#2"), false)
+		away, begin := errors.New("away"), time.Now()
+		s.Break(away)
+		if err := c.Detached().Release(t.Context(), l); !errors.Is(err, away) || errors.Is(err, soloist.ErrUnknown) || time.Since(begin) > 0 {
+			t.Errorf("a store that is certainly away: %v, after %v", err, time.Since(begin))
+		}
+		s.Heal()
+
 		elements := c.Elements("invoices", soloist.ElementsOptions{})
 		for attempt := 1; attempt <= 3; attempt++ {
 			el, err := elements.ClaimDetached(t.Context(), "1", "a#1", false)

@@ -119,7 +119,9 @@ func permanent(err error) bool {
 func (l *Lease) lead(ctx context.Context, fn func(context.Context, *Lease) error) (error, bool) {
 	err := l.do(ctx, func(ctx2 context.Context, l *Lease) error {
 		err := fn(ctx2, l)
-		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		asked := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+		closing := l.core.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ErrInterrupted)) // ctx may end a moment after ctx2
+		if asked || closing {
 			return nil // it stopped because of its context
 		}
 		return err

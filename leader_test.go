@@ -194,6 +194,51 @@ func TestCampaignEndsWithItsStore(t *testing.T) {
 	})
 }
 
+// A campaign ends when its client is closed, although it has asked for the leadership before, and nothing else ends it.
+func TestCampaignEndsWithItsClient(t *testing.T) {
+	for what, other := range map[string]func(*testing.T, *soloisttest.Store, *soloist.Client){
+		"that is held": func(t *testing.T, _ *soloisttest.Store, b *soloist.Client) {
+			_, err := b.Campaign(background, "boss")
+			must(t, err)
+		},
+		"that is unknown": func(_ *testing.T, s *soloisttest.Store, _ *soloist.Client) { s.Break(errors.New("away")) },
+	} {
+		t.Run("a leadership "+what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
+				other(t, s, b)
+				c := soloisttest.NewReplica(t, s, soloist.Config{})
+				ctx, cancel := context.WithTimeout(background, time.Minute)
+				defer cancel()
+				time.AfterFunc(10*time.Second, func() { must(t, c.Close()) })
+				if _, err := c.Campaign(ctx, "boss"); !errors.Is(err, soloist.ErrClosed) || ctx.Err() != nil {
+					t.Errorf("got: %v", err)
+				}
+				s.Heal()
+			})
+		})
+	}
+}
+
+// A leader that stops because of its context has not failed, whether it returns the error of the context or its cause.
+func TestLeadThatStopsWithItsContextHasNotFailed(t *testing.T) {
+	for _, why := range []func(context.Context) error{context.Context.Err, context.Cause} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			time.AfterFunc(time.Second, func() { must(t, c.Close()) })
+			wantIs(t, "leading until the client is closed", c.Lead(background, "boss", func(ctx context.Context, _ *soloist.Lease) error {
+				<-ctx.Done()
+				return why(ctx)
+			}), nil)
+			ctx, cancel := context.WithCancelCause(background)
+			time.AfterFunc(time.Second, func() { cancel(errors.New("the caller has had enough")) })
+			wantIs(t, "leading until the caller has had enough", b.Lead(ctx, "boss", func(ctx context.Context, _ *soloist.Lease) error {
+				<-ctx.Done()
+				return why(ctx)
+			}), nil)
+		})
+	}
+}
+
 // Who campaigns keeps its place in line, however short callers of its client wait for locks.
 func TestCampaignKeepsItsPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {

@@ -608,3 +608,61 @@ func TestAtMostIsTheCauseWithoutARenewal(t *testing.T) {
 		}
 	})
 }
+
+// Of leases that are lost at the same instant each is told why it was lost, and for how long it was held.
+func TestEachOfTheLostIsToldItsOwnCause(t *testing.T) {
+	for _, bounded := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			held := map[string]time.Duration{}
+			c := soloisttest.NewReplica(t, s, soloist.Config{Observe: func(_ context.Context, e soloist.Event) {
+				if e.Kind == soloist.EventLost {
+					held[e.Subject.Name] = e.Duration
+				}
+			}})
+			var leases []*soloist.Lease
+			for i, name := range []string{"a", "b"} {
+				opts := soloist.Options{TTL: 30 * time.Second}
+				if i == bounded {
+					opts.AtMost = 30 * time.Second
+				}
+				leases = append(leases, mustLock(t, c.With(opts), name))
+			}
+			s.Stall()
+			for i, l := range leases {
+				<-l.Context().Done()
+				if cause := context.Cause(l.Context()); !errors.Is(cause, soloist.ErrLost) || errors.Is(cause, soloist.ErrOverran) != (i == bounded) {
+					t.Errorf("%s: the cause is %v; it was bounded: %t", l.Name(), cause, i == bounded)
+				}
+			}
+			synctest.Wait()
+			check(t, "held until they were lost", held, map[string]time.Duration{"a": 27 * time.Second, "b": 27 * time.Second})
+			s.Heal()
+		})
+	}
+}
+
+// A client that closes leaves in each record what must be kept, and in no other: the state that one of its leases has taken over stays when the record is swept.
+func TestCloseKeepsTheStateOfEachLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		for _, name := range []string{"b", "d"} {
+			l := mustLock(t, a, name)
+			must(t, l.SetState(background, []byte("state of "+name)))
+			must(t, l.Release())
+		}
+		c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			mustLock(t, c, name)
+		}
+		must(t, c.Close())
+		time.Sleep(time.Hour)
+		_, err := s.Sweep(background, 1000)
+		must(t, err)
+		left := map[string]string{}
+		for r, err := range s.List(background, "lock/") {
+			must(t, err)
+			left[r.Name] = string(r.State)
+		}
+		check(t, "records", left, map[string]string{"lock/b": "state of b", "lock/d": "state of d"})
+	})
+}

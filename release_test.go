@@ -185,6 +185,35 @@ func TestALingerCountsFromTheGrant(t *testing.T) {
 	})
 }
 
+// An element that has failed rests for its pause, also if AtLeast would keep it for less.
+func TestAPauseIsNotCutShortByAtLeast(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		resting := soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3, Backoff: time.Minute}}
+		el, err := a.With(soloist.Options{AtLeast: 10 * time.Second}).Elements("x", resting).Claim(background, "1")
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		time.Sleep(time.Minute - time.Second)
+		_, err = b.Elements("x", resting).Claim(background, "1")
+		wantIs(t, "within its pause", err, soloist.ErrHeld)
+		time.Sleep(time.Second)
+		_, err = b.Elements("x", resting).Claim(background, "1")
+		wantIs(t, "after its pause", err, nil)
+	})
+}
+
+// What is recorded is tried for two request timeouts at least, also under a lease that is shorter: then it is known that it was not.
+func TestShortLeaseIsKnownToBeLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		el, err := a.With(soloist.Options{TTL: 3 * time.Second}).Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
+		must(t, err)
+		s.Break(errors.New("away"))
+		time.AfterFunc(6*time.Second, s.Heal)
+		if err := el.Done(); !errors.Is(err, soloist.ErrLost) || errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("recording: %v, want that the lease was lost", err)
+		}
+	})
+}
+
 // Of many that end together, in several requests, one that remains unanswered keeps no other from being recorded: nothing renews their leases any more.
 func TestReleaseWithoutAnAnswerDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -379,6 +379,36 @@ func TestOverduePermitThatIsFreeFirst(t *testing.T) {
 	}
 }
 
+// Who waits for what is overdue is refused when the client is closed, and at once if its own deadline comes before.
+func TestWaitForWhatIsOverdueEnds(t *testing.T) {
+	for what, one := range map[string]struct {
+		deadline, closes, want time.Duration
+	}{
+		"when the client is closed":            {time.Minute, 3 * time.Second, 3 * time.Second},
+		"before the deadline of the caller":    {10 * time.Second, time.Hour, 0},
+		"when it has been watched long enough": {21 * time.Second, time.Hour, 20 * time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := allOverdue{memstore.New()}
+				outs, err := s.Acquire(background, []store.Claim{{Name: "lock/x", Holder: "dead", TTL: 20 * time.Second}})
+				must(t, errors.Join(err, outs[0].Err))
+				c := soloisttest.NewReplica(t, s, soloist.Config{})
+				defer time.AfterFunc(one.closes, func() { must(t, c.Close()) }).Stop()
+				ctx, cancel := context.WithTimeout(background, one.deadline)
+				defer cancel()
+				begin, want := time.Now(), soloist.ErrHeld
+				if one.want == 20*time.Second {
+					want = nil
+				}
+				_, err = c.TryLock(ctx, "x")
+				wantIs(t, "an attempt", err, want)
+				check(t, "time until it has ended", time.Since(begin), one.want)
+			})
+		})
+	}
+}
+
 func permitOf(t *testing.T, s *soloist.Semaphore) *soloist.Lease {
 	t.Helper()
 	l, err := s.TryAcquire(background)

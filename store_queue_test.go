@@ -204,11 +204,11 @@ func TestNoLines(t *testing.T) {
 // A leavingStore lets a test decide what happens when somebody leaves a line.
 type leavingStore struct {
 	*linedStore
-	leave func() error
+	leave func(context.Context) error
 }
 
 func (s leavingStore) Leave(ctx context.Context, name, holder string) (bool, error) {
-	if err := s.leave(); err != nil {
+	if err := s.leave(ctx); err != nil {
 		return false, err
 	}
 	return s.linedStore.Leave(ctx, name, holder)
@@ -219,7 +219,7 @@ func TestCloseDoesNotWaitForALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLined()
 		first := mustLock(t, clientOf(t, s), "x")
-		away := func() error { return store.AsUnknown(errors.New("away")) }
+		away := func(context.Context) error { return store.AsUnknown(errors.New("away")) }
 		b, err := soloist.New(leavingStore{s.share(), away}, soloist.Config{TTL: 12 * time.Hour, Drain: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +255,7 @@ func TestWhatIsHandedOverWhileLeavingIsGivenBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newLined()
 				first := mustLock(t, clientOf(t, s), "x")
-				b := clientOf(t, leavingStore{s.share(), first.Release})
+				b := clientOf(t, leavingStore{s.share(), func(context.Context) error { return first.Release() }})
 				ctx, cancel := context.WithCancel(background)
 				defer cancel()
 				ended := make(chan error, 1)
@@ -345,34 +345,41 @@ func TestWaitOutlastsSeveralTroubles(t *testing.T) {
 	})
 }
 
-// Who gives up leaves the line although the first request for that fails: the next of the line gets the name.
+// Who gives up leaves the line although the first request for that fails, or hangs: the next of the line gets the name.
 func TestLeavingIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newLined()
-		first := mustLock(t, clientOf(t, s), "x")
-		failures := 0
-		b := clientOf(t, leavingStore{s.share(), func() error {
-			if failures++; failures == 1 {
-				return store.AsUnknown(errors.New("away"))
-			}
-			return nil
-		}})
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) {
-			t.Errorf("got: %v", err)
-		}
-		time.Sleep(10 * time.Second)
-		if err := first.Release(); err != nil {
-			t.Error(err)
-		}
-		if err := mustLock(t, clientOf(t, s.share()), "x").Release(); err != nil {
-			t.Error(err)
-		}
-		if failures != 2 {
-			t.Errorf("it was left %d times, want twice", failures)
-		}
-	})
+	for what, fail := range map[string]func(context.Context) error{
+		"fails": func(context.Context) error { return store.AsUnknown(errors.New("away")) },
+		"hangs": func(ctx context.Context) error { <-ctx.Done(); return store.AsUnknown(ctx.Err()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newLined()
+				first := mustLock(t, clientOf(t, s), "x")
+				failures := 0
+				b := clientOf(t, leavingStore{s.share(), func(ctx context.Context) error {
+					if failures++; failures == 1 {
+						return fail(ctx)
+					}
+					return nil
+				}})
+				ctx, cancel := context.WithTimeout(background, time.Second)
+				defer cancel()
+				if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) {
+					t.Errorf("got: %v", err)
+				}
+				time.Sleep(10 * time.Second)
+				if err := first.Release(); err != nil {
+					t.Error(err)
+				}
+				if err := mustLock(t, clientOf(t, s.share()), "x").Release(); err != nil {
+					t.Error(err)
+				}
+				if failures != 2 {
+					t.Errorf("it was left %d times, want twice", failures)
+				}
+			})
+		})
+	}
 }
 
 // askedFor counts the requests for names, and those among them to wait in the queue.

@@ -310,7 +310,7 @@ func TestClonesAreDifferentHolders(t *testing.T) {
 }
 
 // At the very instant of its deadline a lease is not held any more, also if that is asked before the timer has fired: another may be granted the name once the
-// margin is over.
+// margin is over. Its context has ended then, too.
 func TestLeaseIsNotHeldAtItsDeadline(t *testing.T) {
 	for slept, want := range map[time.Duration]error{27*time.Second - time.Nanosecond: nil, 27 * time.Second: ErrLost} {
 		t.Run(slept.String(), func(t *testing.T) {
@@ -320,6 +320,9 @@ func TestLeaseIsNotHeldAtItsDeadline(t *testing.T) {
 				sum.Store(int64(slept))
 				if err := l.Err(); !errors.Is(err, want) {
 					t.Errorf("held: %v, want %v", err, want)
+				}
+				if cause := context.Cause(l.Context()); !errors.Is(cause, want) || (cause == nil) != (want == nil) {
+					t.Errorf("its context ended with %v, want %v: who was told of the loss need not wait for the timer", cause, want)
 				}
 			})
 		})
