@@ -867,3 +867,126 @@ func TestManyNamesMakeNoLeaseLonger(t *testing.T) {
 		}
 	})
 }
+
+// TestTokenOfTheFloorIsReplaced: a new record whose token is that of the floor gets one above it, once, and keeps the time of its grant.
+func TestTokenOfTheFloorIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, reads := &interposed{memory: newMemory(true)}, 0
+		b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 1, Released: true, Write: "f"}
+		b.before = func(names []string) {
+			if names[0] != casstore.FloorName {
+				return
+			}
+			if reads++; reads > 9 {
+				t.Fatal("the floor is read again and again")
+			}
+			time.Sleep(time.Second)
+		}
+		began := time.Now()
+		g, err := acquire(t, casstore.New(b, casstore.Config{CreateFirst: true}), store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+		if r := b.items["a"]; err != nil || g.Token != 2 || r.Token != 2 || !r.Granted.Equal(began) {
+			t.Errorf("got %+v, %v, of the record %+v; want the token 2, granted at %v", g, err, r, began)
+		}
+	})
+}
+
+// TestGrantOfTheFuture: a crash is told, and no time is negative, also if the clock of the holder was ahead.
+func TestGrantOfTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		m.items["a"] = casstore.Record{Holder: "dead", Token: 5, TTL: time.Second, Write: "w", Granted: time.Now().Add(time.Hour)}
+		s := open(m)
+		for r, err := range s.List(background, "") {
+			if err != nil || r.Age != 0 || r.Left != time.Second {
+				t.Errorf("listed: %+v, %v, want the age 0", r, err)
+			}
+		}
+		time.Sleep(time.Second)
+		if g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}); err != nil || g.ExpiredAge <= 0 {
+			t.Errorf("got %+v, %v, want a grant that reports the lease before", g, err)
+		}
+	})
+}
+
+// TestChoiceGoesOn: who loses the first free name to another gets the next, and is refused for a while, with the first name, only if that happens each time. Of what can be found over, the soonest is
+// told. A name that is given twice is asked for once.
+func TestChoiceGoesOn(t *testing.T) {
+	b := &raced{memory: newMemory(true)}
+	s := casstore.New(b, casstore.Config{CreateFirst: true})
+	b.before = func() { _, _ = acquire(t, open(b.memory), store.Claim{Name: "a", Holder: "faster", TTL: time.Hour}) }
+	claim := store.Claim{Holder: "x", TTL: time.Hour}
+	if i, g, err := s.Choose(background, []string{"a", "b"}, claim); i != 1 || g.Token == 0 || err != nil {
+		t.Errorf("got the name %d, %+v, %v, want the second one", i, g, err)
+	}
+	var held *store.HeldError
+	_, _, err := casstore.New(contended{newMemory(false)}, casstore.Config{}).Choose(background, []string{"a", "b"}, claim)
+	if !errors.As(err, &held) || held.Record.Name != "a" || held.Record.Left <= 0 || held.Record.Left > time.Minute {
+		t.Errorf("got %v, want a refusal of a for some time", err)
+	}
+	for _, names := range [][]string{{"long", "short"}, {"short", "long"}} {
+		m := newMemory(true)
+		past := time.Now().Add(-24 * time.Hour)
+		m.items["long"] = casstore.Record{Holder: "y", Token: 1, TTL: 2 * time.Hour, Write: "w", Granted: past}
+		m.items["short"] = casstore.Record{Holder: "y", Token: 1, TTL: time.Hour, Write: "w", Granted: past}
+		if _, _, err := open(m).Choose(background, names, claim); !errors.As(err, &held) || held.Overdue <= 0 || held.Overdue > time.Hour {
+			t.Errorf("of %q: %+v, want overdue for an hour at most", names, err)
+		}
+	}
+	once := &interposed{memory: newMemory(true)}
+	once.before = func(names []string) {
+		if len(names) > 1 && strings.Join(names, " ") != "a b" {
+			t.Errorf("%q are read, want a and b", names)
+		}
+	}
+	if i, _, err := casstore.New(once, casstore.Config{}).Choose(background, []string{"a", "b", "a"}, claim); i > 0 || err != nil && !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("got the name %d, %v", i, err)
+	}
+}
+
+// A fading backend has one write meet a conflict that does not say with what, and cannot be read after that.
+type fading struct {
+	*memory
+	fails error // of reads
+}
+
+func (b *fading) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	if b.fails != nil {
+		return nil, b.fails
+	}
+	return b.memory.Read(ctx, names)
+}
+
+func (b *fading) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	b.fails = errors.New("the backend is away")
+	return contended{b.memory}.Write(ctx, changes)
+}
+
+// TestNothingIsToldByWhatWasBeforeAConflict: after a conflict nothing is known of a name until it was read anew, so all requests for it have the error of that.
+func TestNothingIsToldByWhatWasBeforeAConflict(t *testing.T) {
+	m := newMemory(false)
+	g, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &fading{memory: m}
+	errs, err := casstore.New(b, casstore.Config{}).Extend(background, []store.Extension{
+		{Name: "a", Holder: "x", Token: g.Token + 1, TTL: time.Hour}, {Name: "a", Holder: "x", Token: g.Token, TTL: time.Hour},
+	})
+	if err != nil || !errors.Is(errs[0], b.fails) || !errors.Is(errs[1], b.fails) {
+		t.Errorf("got %v, %v, want twice that the name could not be read", errs, err)
+	}
+}
+
+// TestForeignItemsAreNotKnown: an item that no store has written, which a watch has read, is not remembered.
+func TestForeignItemsAreNotKnown(t *testing.T) {
+	s := open(newMemory(true))
+	good := casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
+	bad := good
+	bad.Mark = -1
+	for name, r := range map[string]casstore.Record{"good": good, "bad": bad} {
+		s.See(casstore.Item{Name: name, Version: r.Version(), Record: r})
+		if known := s.Seen(name).Version != ""; known != (name == "good") {
+			t.Errorf("%s: remembered: %t", name, known)
+		}
+	}
+}

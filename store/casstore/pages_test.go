@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,5 +180,78 @@ func TestSweepGoesPastWhatStays(t *testing.T) {
 		if !slices.Equal(left, []string{"a", "b", "c"}) || told < 2 {
 			t.Errorf("sequenced %t: %q are left, and %d sweeps told that one cannot be deleted; want a, b and c, and that told again and again", sequenced, left, told)
 		}
+	}
+}
+
+// A refusing backend fails what deletes.
+type refusing struct {
+	*memory
+	err error
+}
+
+func (b refusing) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	if changes[0].Record == nil {
+		return nil, b.err
+	}
+	return b.memory.Write(ctx, changes)
+}
+
+// TestSweepTellsWhatFailed: a sweep whose request to delete fails says so, beside the records that cannot be read, and so does one that cannot go on.
+func TestSweepTellsWhatFailed(t *testing.T) {
+	m, away := newMemory(false), errors.New("the backend is away")
+	past := time.Now().Add(-time.Hour)
+	m.items["bad"] = casstore.Record{Holder: "x", Token: 1, Mark: -1, Released: true, Write: "w", Forget: past}
+	m.items["good"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: past}
+	if n, err := casstore.New(refusing{m, away}, casstore.Config{}).Sweep(background, 10); n != 0 || !errors.Is(err, away) || !strings.Contains(err.Error(), `"bad"`) {
+		t.Errorf("%d forgotten, %v, want both errors", n, err)
+	}
+	walks := 0
+	w := walkedItems{m, func() error {
+		if walks++; walks > 1 {
+			return away
+		}
+		return nil
+	}}
+	if n, err := casstore.New(w, casstore.Config{}).Sweep(background, 10); n != 1 || !errors.Is(err, away) || !strings.Contains(err.Error(), `"bad"`) {
+		t.Errorf("%d forgotten, %v, want one, and both errors", n, err)
+	}
+}
+
+// A walkedItems is a memory that says that there is always more, and whose Walk may fail.
+type walkedItems struct {
+	*memory
+	fails func() error
+}
+
+func (b walkedItems) Walk(ctx context.Context, cursor string, n int) ([]casstore.Item, string, error) {
+	if err := b.fails(); err != nil {
+		return nil, "", err
+	}
+	items, _, err := b.memory.Walk(ctx, cursor, n)
+	return items, "more", err
+}
+
+// A closing backend counts how often it is closed.
+type closing struct {
+	*memory
+	closed int
+}
+
+func (b *closing) Close() error { b.closed++; return errKept }
+
+// TestClosedOnce: the backend is closed by the first Close, which has its error, and not again.
+func TestClosedOnce(t *testing.T) {
+	b := &closing{memory: newMemory(false)}
+	s := casstore.New(b, casstore.Config{})
+	if first, second := s.Close(), s.Close(); !errors.Is(first, errKept) || second != nil || b.closed != 1 {
+		t.Errorf("closed %d times, with %v and %v", b.closed, first, second)
+	}
+}
+
+// TestPingTellsWhatFailed: a ping fails as the backend does.
+func TestPingTellsWhatFailed(t *testing.T) {
+	b := &fading{memory: newMemory(false), fails: errKept}
+	if err := casstore.New(b, casstore.Config{}).Ping(background); !errors.Is(err, errKept) {
+		t.Errorf("got %v", err)
 	}
 }
