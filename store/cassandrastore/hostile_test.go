@@ -3,12 +3,15 @@ package cassandrastore_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,6 +126,10 @@ func TestContention(t *testing.T) {
 		if grant, err := acquire(background, other, name); err != nil || grant.Token != 1 { // it meets the row
 			t.Errorf("a claim that is repeated: got %+v, %v, want the first token", grant, err)
 		}
+		p.next.Store(&f)
+		if err := other.Ping(background); err != nil || p.next.Load() != nil {
+			t.Errorf("a read: got %v", err)
+		}
 	}
 }
 
@@ -227,6 +234,236 @@ func TestSilence(t *testing.T) {
 	}
 	if grant, err := acquire(background, s, "a"); err != nil || grant.Token != 1 {
 		t.Errorf("got %+v, %v, want the grant that nobody responded with", grant, err)
+	}
+}
+
+// TestSilentReads: reads that nobody responds to end with their context, too, and nothing is unknown of them.
+func TestSilentReads(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	if err := s.Ping(background); err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func(context.Context) error{
+		"Ping": s.Ping,
+		"Extend": func(ctx context.Context) error {
+			errs, err := s.Extend(ctx, []store.Extension{{Name: "a", Holder: "x", Token: 1, TTL: time.Hour}})
+			return errors.Join(append(errs, err)...)
+		},
+		"List": func(ctx context.Context) (err error) {
+			for _, e := range s.List(ctx, "") {
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+		"Sweep":        func(ctx context.Context) error { _, err := s.Sweep(ctx, 10); return err },
+		"Capabilities": func(ctx context.Context) error { _, err := s.Capabilities(ctx); return err },
+		"Examine":      func(ctx context.Context) error { _, err := s.Examine(ctx); return err },
+	} {
+		ctx, cancel := context.WithCancel(background)
+		p.next.Store(&fate{silent: true})
+		failed := make(chan error, 1)
+		go func() { failed <- do(ctx) }()
+		servers.Wait(t, what+" to be sent", func() bool { return p.next.Load() == nil })
+		cancel()
+		select {
+		case err := <-failed:
+			if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLost) {
+				t.Errorf("%s: got %v, want that it was cancelled", what, err)
+			}
+		case <-time.After(servers.Patience):
+			t.Fatalf("%s does not end with its context", what)
+		}
+	}
+}
+
+// TestReadsThatFail: a row that could not be read is not taken for one that is not there, which would be a lease that is lost. Nothing was written.
+func TestReadsThatFail(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	if err := s.Ping(background); err != nil {
+		t.Fatal(err)
+	}
+	extend := func(names ...string) func() error {
+		return func() error {
+			extensions := make([]store.Extension, len(names))
+			for i, name := range names {
+				extensions[i] = store.Extension{Name: name, Holder: "x", Token: 1, TTL: time.Hour}
+			}
+			errs, err := s.Extend(background, extensions)
+			return errors.Join(append(errs, err)...)
+		}
+	}
+	for _, test := range []struct {
+		what, says string
+		do         func() error
+	}{
+		{"one", "cassandrastore: reading: ", extend("a")},
+		{"one of two", "cassandrastore: reading: ", extend("a", "b")},
+		{"a list", "cassandrastore: listing: ", func() (err error) {
+			for _, e := range s.List(background, "") {
+				err = errors.Join(err, e)
+			}
+			return err
+		}},
+		{"a sweep", "cassandrastore: looking for what may be forgotten: ", func() error { _, err := s.Sweep(background, 10); return err }},
+	} {
+		p.next.Store(&fate{reply: failure(gocql.ErrCodeServer)})
+		if err := test.do(); !says(err, test.says) || !says(err, "so it is") || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: got %v, want an error that says %q, and not that anything is lost or unknown", test.what, err, test.says)
+		}
+	}
+}
+
+// repeats repeats whatever has failed three times, at the same node.
+type repeats struct{}
+
+func (repeats) Attempt(q gocql.RetryableQuery) bool { return q.Attempts() <= 3 }
+
+func (repeats) GetRetryType(error) gocql.RetryType { return gocql.Retry }
+
+// TestRepeatsOfASessionAreNotUsed: a session that would repeat what has failed repeats no write: the refusal of a second attempt would hide that the first may have taken effect.
+func TestRepeatsOfASessionAreNotUsed(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	var sent atomic.Int64
+	p.seen = func([]byte) { sent.Add(1) }
+	s := on(t, p.session(t, func(c *gocql.ClusterConfig) {
+		c.DefaultIdempotence, c.RetryPolicy = true, repeats{}
+	}), cfg)
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.Store(0)
+	p.next.Store(&fate{reply: failure(gocql.ErrCodeServer)})
+	errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) || sent.Load() != 1 {
+		t.Errorf("got %v after %d requests, want an unknown outcome of one", err, sent.Load())
+	}
+}
+
+// TestConsistencies: rows are read, written and listed at the consistencies that make the copies of all datacenters decide, or those of one.
+func TestConsistencies(t *testing.T) {
+	server := shared(t)
+	for local, want := range map[bool]struct{ read, write, list string }{
+		false: {"SERIAL", "QUORUM, decided at SERIAL", "QUORUM"},
+		true:  {"LOCAL_SERIAL", "LOCAL_QUORUM, decided at LOCAL_SERIAL", "LOCAL_QUORUM"},
+	} {
+		_, cfg := server.fresh(t)
+		cfg.Local = local
+		p := newProxy(t, server.Addr)
+		var mu sync.Mutex
+		var seen []string
+		p.seen = func(frame []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, consistencies(frame))
+		}
+		s := on(t, p.session(t), cfg)
+		if err := s.Ping(background); err != nil { // it looks at the table
+			t.Fatal(err)
+		}
+		var token int64
+		for _, step := range []struct {
+			what string
+			do   func() error
+			want []string
+		}{
+			{"read", func() error { return s.Ping(background) }, []string{want.read}},
+			{"insert", func() error {
+				grant, err := acquire(background, s, "a")
+				token = grant.Token
+				return err
+			}, []string{want.read, want.write}}, // the floor is read
+			{"update", func() error {
+				errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: token}})
+				return errors.Join(append(errs, err)...)
+			}, []string{want.write}},
+			{"list", func() error {
+				for _, err := range s.List(background, "") {
+					return err
+				}
+				return errors.New("no record")
+			}, []string{want.list}},
+			{"delete", func() error {
+				if n, err := s.Sweep(background, 10); n != 1 || err != nil {
+					return fmt.Errorf("%d were forgotten, %w", n, err)
+				}
+				return nil
+			}, []string{want.list, want.read, want.write}}, // it is found, and the floor is raised
+		} {
+			mu.Lock()
+			seen = nil
+			mu.Unlock()
+			if err := step.do(); err != nil {
+				t.Errorf("%s: %v", step.what, err)
+			}
+			mu.Lock()
+			slices.Sort(seen)
+			slices.Sort(step.want)
+			if got := slices.Compact(seen); !slices.Equal(got, step.want) {
+				t.Errorf("local %t: to %s was sent at %q, want %q", local, step.what, got, step.want)
+			}
+			mu.Unlock()
+		}
+	}
+}
+
+// consistencies returns at what consistency a statement is executed, and at what it is decided, if it says so.
+func consistencies(frame []byte) string {
+	const decided, timed, timestamp = 0x10, 0x20, 8
+	rest := frame[headerSize:]
+	rest = rest[2+int(binary.BigEndian.Uint16(rest)):] // the statement
+	text, flags, end := gocql.Consistency(binary.BigEndian.Uint16(rest)).String(), rest[2], len(rest)
+	if flags&timed != 0 {
+		end -= timestamp
+	}
+	if flags&decided != 0 {
+		text += ", decided at " + gocql.Consistency(binary.BigEndian.Uint16(rest[end-2:])).String()
+	}
+	return text
+}
+
+// TestNoRightToLook: where the table may not be looked at a store works, and promises nothing. After any other failure it looks again.
+func TestNoRightToLook(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	session := p.session(t)
+	denied, failed := &fate{reply: failure(gocql.ErrCodeUnauthorized)}, &fate{reply: failure(gocql.ErrCodeServer)}
+	p.next.Store(denied)
+	if _, err := acquire(background, on(t, session, cfg), "a"); err != nil || p.next.Load() != nil {
+		t.Errorf("without the right to look: %v", err)
+	}
+	s := on(t, session, cfg)
+	p.next.Store(failed)
+	if _, err := acquire(background, s, "b"); !says(err, "looking at the keyspace and the table") || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a look that failed: %v", err)
+	}
+	if _, err := acquire(background, s, "b"); err != nil {
+		t.Errorf("after a look that failed: %v", err)
+	}
+	p.next.Store(denied)
+	if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != store.Unknown || c.Durable.Answer != store.Unknown || !strings.Contains(c.Fencing.Why, "may not read system_schema") {
+		t.Errorf("without the right to look: %+v, %v", c, err)
+	}
+	p.next.Store(denied)
+	if findings, err := s.Examine(background); err != nil || len(findings) != 1 || findings[0].Level != store.LevelUnknown || findings[0].Fix == "" {
+		t.Errorf("without the right to look: %+v, %v", findings, err)
+	}
+	p.next.Store(failed)
+	if c, err := s.Capabilities(background); err == nil {
+		t.Errorf("a look that failed promises %+v", c)
+	}
+	p.next.Store(failed)
+	if findings, err := s.Examine(background); err == nil {
+		t.Errorf("a look that failed finds %+v", findings)
 	}
 }
 

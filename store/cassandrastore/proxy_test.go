@@ -22,6 +22,7 @@ type proxy struct {
 	addr string
 	next atomic.Pointer[fate]
 	each func() storetest.Fate // of every request to execute a statement, unless it is nil; set before there is one
+	seen func(frame []byte)    // is told every request to execute a statement, unless it is nil; set before there is one
 }
 
 // A fate is what becomes of a request to execute a statement.
@@ -54,9 +55,12 @@ func newProxy(t testing.TB, to string) *proxy {
 }
 
 // session returns a session by way of the proxy, and closes it before the proxy ends.
-func (p *proxy) session(t testing.TB) *gocql.Session {
+func (p *proxy) session(t testing.TB, more ...func(*gocql.ClusterConfig)) *gocql.Session {
 	t.Helper()
 	c := cluster(p.to, "cassandra", "cassandra")
+	for _, configure := range more {
+		configure(c)
+	}
 	c.ProtoVersion, c.Dialer, c.ReconnectInterval = 4, p, 50*time.Millisecond
 	session, err := c.CreateSession()
 	if err != nil {
@@ -130,6 +134,9 @@ func (p *proxy) serve(client net.Conn) {
 			return
 		}
 		if frame[atOpcode] == opExecute {
+			if p.seen != nil {
+				p.seen(frame)
+			}
 			f := p.next.Swap(nil)
 			if f == nil && p.each != nil {
 				f = fateOf(p.each())

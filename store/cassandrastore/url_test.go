@@ -70,8 +70,13 @@ func TestURLs(t *testing.T) {
 		if err := s.Close(); err != nil { // it has not connected
 			t.Error(err)
 		}
-		if err := s.Ping(background); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("after Close: %v", err)
+		_, migrating := s.Migrate(background)
+		_, probing := s.Capabilities(background)
+		_, examining := s.Examine(background)
+		for what, err := range map[string]error{"Ping": s.Ping(background), "Migrate": migrating, "Capabilities": probing, "Examine": examining} {
+			if !errors.Is(err, store.ErrClosed) {
+				t.Errorf("%s after Close: %v", what, err)
+			}
 		}
 	}
 }
@@ -108,6 +113,54 @@ func TestNoServer(t *testing.T) {
 		if _, err := acquire(background, s, "a"); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "connecting") {
 			t.Errorf("got %v, want that it cannot connect", err)
 		}
+	}
+}
+
+// TestConnectsOnceThereIsAServer: a store whose first attempts to connect failed connects when there is a server.
+func TestConnectsOnceThereIsAServer(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var there atomic.Bool
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if !there.Load() {
+				_ = client.Close()
+				continue
+			}
+			go func() {
+				defer client.Close()
+				node, err := net.Dial("tcp", server.Addr)
+				if err != nil {
+					return
+				}
+				go func() { defer client.Close(); _, _ = io.Copy(client, node) }()
+				defer node.Close()
+				_, _ = io.Copy(node, client)
+			}()
+		}
+	}()
+	s, err := cassandrastore.OpenURL(background, "cassandra://cassandra:cassandra@"+l.Addr().String()+"/"+cfg.Keyspace+"?timeout=5m&dialtimeout=5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		if _, err := acquire(background, s, "a"); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "connecting") {
+			t.Errorf("got %v, want that it cannot connect", err)
+		}
+	}
+	there.Store(true)
+	if _, err := acquire(background, s, "a"); err != nil {
+		t.Errorf("once there is a server: %v", err)
 	}
 }
 

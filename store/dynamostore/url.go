@@ -29,14 +29,8 @@ func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if region := options["region"]; region != "" {
-		load = append(load, config.WithRegion(region))
-	}
-	if profile := options["profile"]; profile != "" {
-		load = append(load, config.WithSharedConfigProfile(profile))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}), // "" is no option
+		config.WithRegion(options["region"]), config.WithSharedConfigProfile(options["profile"]))
 	if err != nil {
 		return nil, wrap("reading the configuration of AWS", err)
 	}
@@ -81,7 +75,7 @@ func parseURL(rawURL string) (table string, options map[string]string, err error
 	}
 	options = map[string]string{}
 	for _, pair := range strings.Split(u.RawQuery, "&") {
-		if pair == "" && u.RawQuery == "" {
+		if u.RawQuery == "" {
 			break
 		}
 		key, value, _ := strings.Cut(pair, "=")
