@@ -990,3 +990,38 @@ func TestForeignItemsAreNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestNewNamesOfOneBatchAreAboveTheFloor: each of several new names gets a token above the floor, not only the first.
+func TestNewNamesOfOneBatchAreAboveTheFloor(t *testing.T) {
+	m := newMemory(true)
+	m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+	outcomes, err := open(m).Acquire(background, []store.Claim{
+		{Name: "a", Holder: "x", TTL: time.Hour}, {Name: "b", Holder: "x", TTL: time.Hour}, {Name: "c", Holder: "x", TTL: time.Hour},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range outcomes {
+		if o.Err != nil || o.Grant.Token != 101 {
+			t.Errorf("the name %d: %+v, %v, want the token 101", i, o.Grant, o.Err)
+		}
+	}
+}
+
+// TestRefusedWithoutAGrant: a claim that found a lease over, and was too late, is refused with nothing of a grant.
+func TestRefusedWithoutAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &raced{memory: newMemory(true)}
+		s, claim := casstore.New(b, b.config()), store.Claim{Name: "a", Holder: "x", TTL: time.Minute}
+		if _, err := acquire(t, s, claim); err != nil {
+			t.Fatal(err)
+		}
+		other := open(b.memory)
+		_, _ = acquire(t, other, store.Claim{Name: "a", Holder: "faster", TTL: time.Minute})
+		time.Sleep(time.Minute)
+		b.before = func() { _, _ = acquire(t, other, store.Claim{Name: "a", Holder: "faster", TTL: time.Minute}) }
+		if g, err := acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Minute}); !errors.Is(err, store.ErrHeld) || g.ExpiredAge != 0 || g.Token != 0 {
+			t.Errorf("got %+v, %v, want refused, and no grant", g, err)
+		}
+	})
+}
