@@ -317,6 +317,7 @@ func TestForgettingARun(t *testing.T) {
 	for what, c := range map[string]struct {
 		now    func(deletion entry) *history.History
 		denied bool
+		unsent bool
 		err    error
 		ended  int
 	}{
@@ -325,12 +326,16 @@ func TestForgettingARun(t *testing.T) {
 		"written in between": {now: func(d entry) *history.History {
 			return historyOf(t, "run", "", written("before", ""), written("other", "before"), d)
 		}, err: casstore.ErrConflict},
+		"refused": {now: func(entry) *history.History { return nil }, unsent: true, err: fs.ErrPermission},
 	} {
 		var deletion entry
 		ended := 0
 		b := service(func(request any) (proto.Message, error) {
 			switch r := request.(type) {
 			case *workflowservice.SignalWorkflowExecutionRequest:
+				if c.unsent {
+					return nil, status.Error(codes.PermissionDenied, "no")
+				}
 				var err error
 				if deletion, err = parse(r.GetInput()); err != nil || !deletion.Deleted || deletion.Replaces != "before" {
 					t.Errorf("%s: the write is %+v, %v", what, deletion, err)
