@@ -533,6 +533,24 @@ func TestDetachedGrantIsNotTheNextOfItsHolder(t *testing.T) {
 	})
 }
 
+// A release with the token of a lease that has ended does not end a later one of the same holder: not if the record is read before, and not if it is not.
+func TestDetachedReleaseIsOfItsToken(t *testing.T) {
+	for _, opts := range []soloist.Options{{}, {AtLeast: time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{}).With(opts)
+			old, _ := mustAcquire(t, c, lockOf("a#1"), false)
+			time.Sleep(time.Minute)
+			l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+			for _, plain := range []bool{true, false} {
+				old.Plain = plain
+				wantIs(t, "releasing what has ended", c.Detached().Release(t.Context(), old), soloist.ErrLost)
+				_, err := c.Detached().Look(t.Context(), l)
+				wantIs(t, "looking at the lease", err, nil)
+			}
+		})
+	}
+}
+
 // A clockless store counts what is left of a lease from when its process has first seen the record. This one has just seen each.
 type clockless struct{ *soloisttest.Store }
 
