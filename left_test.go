@@ -84,6 +84,36 @@ func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
 	}
 }
 
+// A run that is interrupted and does not end before Run returns is taken over at once when it ends: others are notified then.
+func TestRunThatEndsAfterRunIsTakenOverAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		const late = 3 * time.Hour
+		ended := make(chan struct{})
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(24 * time.Hour), TTL: time.Hour}
+		job.Do = func(ctx context.Context, _ soloist.Run) error {
+			<-ctx.Done()
+			time.Sleep(late)
+			close(ended)
+			return ctx.Err()
+		}
+		ctx, cancel := context.WithCancel(background)
+		returned := make(chan error, 1)
+		go func() { returned <- a.Run(ctx, job) }()
+		time.Sleep(24*time.Hour + time.Minute)
+		var r recorder
+		job.Do = r.do
+		start(t, b, job)
+		cancel()
+		if err := <-returned; err == nil {
+			t.Error("Run has waited for a function that goes on for hours")
+		}
+		check(t, "runs before it has ended", len(r.began()), 0)
+		<-ended
+		time.Sleep(5 * time.Second)
+		check(t, "runs after it has ended", len(r.began()), 1)
+	})
+}
+
 // A replica that starts when nobody else is there takes up what was interrupted, at once, though it is later than Grace.
 func TestInterruptedRunIsTakenUpByANewcomer(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
