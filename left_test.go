@@ -89,7 +89,7 @@ func TestRunThatEndsAfterRunIsTakenOverAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		const late = 3 * time.Hour
 		ended := make(chan struct{})
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(24 * time.Hour), TTL: time.Hour}
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(4 * time.Hour), TTL: time.Hour}
 		job.Do = func(ctx context.Context, _ soloist.Run) error {
 			<-ctx.Done()
 			time.Sleep(late)
