@@ -57,10 +57,17 @@ func TestLockExcludesAndTokensGrow(t *testing.T) {
 }
 
 func TestDoJoinsErrorsAndReleasesOnPanic(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		own := errors.New("own")
 		if err := a.Do(background, "x", func(context.Context, *soloist.Lease) error { return own }); err != own { //nolint:errorlint // it is that error itself
 			t.Fatalf("got %#v", err)
+		}
+		err := a.Do(background, "x", func(_ context.Context, lease *soloist.Lease) error {
+			soloisttest.LoseLease(t, s, lease)
+			return own
+		})
+		if !errors.Is(err, own) || !errors.Is(err, soloist.ErrLost) {
+			t.Errorf("the function has failed, and its lease was lost: got %v, want both", err)
 		}
 		func() {
 			defer func() { _ = recover() }()

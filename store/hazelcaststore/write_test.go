@@ -77,7 +77,7 @@ func TestRefusedWrites(t *testing.T) {
 		}
 		r := w.refused(now)
 		switch {
-		case !errors.Is(r.Err, c.want) || c.want == casstore.ErrConflict && errors.Is(r.Err, store.ErrUnknown):
+		case !errors.Is(r.Err, c.want) || errors.Is(c.want, casstore.ErrConflict) && errors.Is(r.Err, store.ErrUnknown):
 			t.Errorf("%s: got %v, want %v", what, r.Err, c.want)
 		case c.want == nil && (r.Version != w.text || r.Current != nil):
 			t.Errorf("%s: got %+v, want what was written", what, r)
