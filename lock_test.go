@@ -62,7 +62,7 @@ func TestDoJoinsErrorsAndReleasesOnPanic(t *testing.T) {
 		if err := a.Do(background, "x", func(context.Context, *soloist.Lease) error { return own }); err != own { //nolint:errorlint // it is that error itself
 			t.Fatalf("got %#v", err)
 		}
-		err := a.Do(background, "x", func(_ context.Context, lease *soloist.Lease) error {
+		err := a.Do(background, "y", func(_ context.Context, lease *soloist.Lease) error {
 			soloisttest.LoseLease(t, s, lease)
 			return own
 		})
