@@ -410,6 +410,21 @@ func TestMarginGrowsWithAnExtension(t *testing.T) {
 	})
 }
 
+// A state whose outcome is unknown is the last one: the holder finds it, and so does the next.
+func TestAStateOfUnknownOutcomeIsTheLast(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		must(t, l.SetState(background, []byte("first")))
+		s.LoseReplies(1)
+		if err := l.SetState(background, []byte("second")); !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("second: %v", err)
+		}
+		check(t, "the holder's state", string(l.State()), "second")
+		must(t, l.Release())
+		check(t, "the next holder's state", string(mustLock(t, b, "x").State()), "second")
+	})
+}
+
 // A state whose outcome is unknown may take effect after a later one. The state that a lease is released with is the last one all the same;
 // only who takes over from a dead holder may find the older.
 func TestALateState(t *testing.T) {
