@@ -339,6 +339,8 @@ func TestHandlerOfATransaction(t *testing.T) {
 		"created":           {http.StatusCreated, nil, http.StatusCreated, "written", true},
 		"not carried out":   {0, errors.New("the database is away"), http.StatusServiceUnavailable, "away", false},
 		"overtaken":         {http.StatusCreated, &fence.StaleError{Resource: "/a", Token: 5, Seen: 6}, http.StatusPreconditionFailed, "6", false},
+		"elsewhere":         {http.StatusPermanentRedirect, nil, http.StatusPermanentRedirect, "written", true},
+		"a bad request":     {http.StatusBadRequest, nil, http.StatusBadRequest, "written", false},
 		"refused by itself": {http.StatusConflict, nil, http.StatusConflict, "written", false},
 	} {
 		t.Run(what, func(t *testing.T) {
