@@ -123,6 +123,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 			{Event: proof.Event{Kind: proof.Swept, At: 5 * ms}}, claim("b", 4, 9*ms, el)}, ""},
 		"an element":                 {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms)}, ""},
 		"an element processed again": {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms), element(4, 9*ms)}, proof.ElementsChecker},
+		"an element processed again, before its release is repeated": {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms), element(4, 9*ms), done("a", 3, 20*ms)}, proof.ElementsChecker},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range c.events {
