@@ -63,19 +63,26 @@ func TestExamplesOfAReport(t *testing.T) {
 // A fillingStore notes for how long it was told to remember the records that it makes.
 type fillingStore struct {
 	store.Store
-	retain *[]time.Duration
+	mu     sync.Mutex
+	retain []time.Duration
 }
 
-func (s fillingStore) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
+func (s *fillingStore) note(retain time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retain = append(s.retain, retain)
+}
+
+func (s *fillingStore) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
 	for _, f := range fillings {
-		*s.retain = append(*s.retain, f.Retain)
+		s.note(f.Retain)
 	}
 	return s.Store.(store.Filler).Fill(ctx, fillings)
 }
 
-func (s fillingStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+func (s *fillingStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	for _, r := range releases {
-		*s.retain = append(*s.retain, r.Retain)
+		s.note(r.Retain)
 	}
 	return s.Store.Release(ctx, releases)
 }
@@ -84,7 +91,7 @@ func (s fillingStore) Release(ctx context.Context, releases []store.Release) ([]
 func TestCopiesAreRemembered(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: store.Forever, time.Hour: time.Hour} {
 		before, after := memstore.New(), memstore.New()
-		var old, made []time.Duration
+		old, made := &fillingStore{Store: before}, &fillingStore{Store: after}
 		put(t, before, "made", 0, 3, "s")
 		put(t, before, "filled", 1<<40, 3, "s")
 		put(t, after, "filled", 0, 2, "s")
@@ -92,15 +99,15 @@ func TestCopiesAreRemembered(t *testing.T) {
 		put(t, after, "raised", 1<<40, 3, "s")
 		put(t, after, "touched", 0, 3, "s")
 		for _, next := range []move.Phase{move.NewDecides, move.OldOnly} {
-			report, err := move.Copy(background, fillingStore{before, &old}, fillingStore{after, &made}, move.OldDecides, move.Options{Next: next, Retain: given})
+			report, err := move.Copy(background, old, made, move.OldDecides, move.Options{Next: next, Retain: given})
 			if err != nil || !report.Complete() {
 				t.Fatalf("%+v, %v", report, err)
 			}
 		}
-		if len(old) < 2 || len(made) < 3 {
-			t.Errorf("%d records were written to the old store and %d to the new one", len(old), len(made))
+		if len(old.retain) < 2 || len(made.retain) < 3 {
+			t.Errorf("%d records were written to the old store and %d to the new one", len(old.retain), len(made.retain))
 		}
-		for _, retain := range append(old, made...) {
+		for _, retain := range append(old.retain, made.retain...) {
 			if retain != want {
 				t.Errorf("a record is remembered for %v, want %v", retain, want)
 			}
