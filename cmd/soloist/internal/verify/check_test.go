@@ -254,6 +254,39 @@ func TestLateRefusalsOfAStoreWithoutAClock(t *testing.T) {
 	}
 }
 
+// A violation that was found is the verdict, also of a run that is void in another respect.
+func TestViolationOutweighsWhatIsVoid(t *testing.T) {
+	r := reportOf([]event{believed("a", "@n/lock/x", 1, 0, 10*ms), believed("b", "@n/lock/x", 2, 9*ms, 20*ms)})
+	r.check(Config{Namespace: "n"})
+	r.judge()
+	if r.Verdict != Violated || len(r.Void) == 0 {
+		t.Errorf("the verdict is %s, and void is %q; want %s, and that there was not enough work", r.Verdict, r.Void, Violated)
+	}
+}
+
+// A run is void for what its director has noted, as of a replica that did not end and had to be killed: the rest of its history is lost.
+func TestNotesMakeARunVoid(t *testing.T) {
+	d := &director{notes: []string{"replica a was told to end and did not"}}
+	d.events = slices.Concat(enough(), caught())
+	r := d.report()
+	r.check(Config{Namespace: "n"})
+	r.judge()
+	if r.Verdict != Void || !strings.Contains(r.Text(), d.notes[0]) {
+		t.Errorf("the verdict is %s, because of %q", r.Verdict, r.Void)
+	}
+}
+
+// A belief is told again and again while it lasts, and is one piece of work.
+func TestBeliefIsCountedOnce(t *testing.T) {
+	n := newCount(Config{Namespace: "n"})
+	for _, first := range []bool{true, false, false} {
+		n.add(believed("a", "@n/lock/x", 1, 0, 10*ms), first)
+	}
+	if n.work[Locks] != 1 {
+		t.Errorf("one lock counts as %d", n.work[Locks])
+	}
+}
+
 func TestReportTellsOfViolations(t *testing.T) {
 	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("<script>", "@n/lock/x@3", 2, 9*ms, 20*ms))
 	if text := r.Text(); !strings.Contains(text, "VIOLATION, belief overlap") || !strings.Contains(text, "token 2") {

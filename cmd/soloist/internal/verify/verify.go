@@ -75,11 +75,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, errors.Join(err, cleaned)
 	}
-	r := reportOf(d.events)
-	r.Store, r.Seed, r.TTL, r.FirstTTL = caps, c.Seed, d.TTL, c.TTL
+	r := d.report()
+	r.Store, r.Seed, r.FirstTTL = caps, c.Seed, c.TTL
 	r.Figures.Seconds = (fleet.Now() - begun).Seconds()
-	r.span, r.zero = d.span, d.zero
-	r.Void = append(r.Void, d.notes...)
 	r.check(c)
 	r.ended(d.ended)
 	if r.Figures.Left = left; cleaned != nil {
@@ -87,6 +85,13 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	r.judge()
 	return r, nil
+}
+
+// report begins the report on what was collected.
+func (d *director) report() *Report {
+	r := reportOf(d.events)
+	r.TTL, r.span, r.zero, r.Void = d.TTL, d.span, d.zero, slices.Clone(d.notes)
+	return r
 }
 
 // reportOf begins the report on a history.
