@@ -328,6 +328,13 @@ func TestComplete(t *testing.T) {
 			if err := do(store.Completion{Name: "x", Holder: "b", Token: second.Token, Mark: 6}, true); !errors.Is(err, store.ErrLost) {
 				t.Errorf("completing a lease that was released and lingers: %v", err)
 			}
+			over := acquire(t, s, store.Claim{Name: "over", Holder: "a", TTL: time.Millisecond})[0].Grant
+			servers.Wait(t, "the lease to be over", func() bool {
+				return recordOf(t, acquire(t, s, store.Claim{Name: "over", Holder: "-", TTL: time.Second, Mark: -1})[0].Err).Free()
+			})
+			if err := do(store.Completion{Name: "over", Holder: "a", Token: over.Token, Mark: 1}, true); !errors.Is(err, store.ErrLost) {
+				t.Errorf("completing a lease that is over, and that nobody has taken over: %v", err)
+			}
 			if err := do(store.Completion{Name: "x", Holder: "b", Token: 0, Mark: 1}, true); !errors.As(err, new(*store.InvalidError)) {
 				t.Errorf("a token of 0: %v", err)
 			}
