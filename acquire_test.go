@@ -230,7 +230,7 @@ func TestUnknownIsSettledWithinBounds(t *testing.T) {
 	}
 }
 
-// A grant that comes too late to be used, be it just when its lease counts as lost, is given back; the error says so, and that it could not be given back if so.
+// A grant that comes too late to be used, be it just when its lease counts as lost, is given back; the error reports that, and whether it could not be given back.
 func TestGrantThatComesTooLateIsGivenBack(t *testing.T) {
 	why := errors.New("the disk is full")
 	for after, fails := range map[time.Duration]bool{27 * time.Second: false, 28 * time.Second: true} {

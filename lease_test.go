@@ -624,7 +624,7 @@ func TestAtMostIsTheCauseWithoutARenewal(t *testing.T) {
 	})
 }
 
-// Of leases that are lost at the same instant each is told why it was lost, and for how long it was held.
+// Of leases that are lost at the same instant each has the reason why it was lost, and for how long it was held.
 func TestEachOfTheLostIsToldItsOwnCause(t *testing.T) {
 	for _, bounded := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -326,7 +326,7 @@ func (j *plannedJob) refused(r store.Record, now time.Time) {
 
 // dueAhead reports whether a scheduled time that is due may have been due for a holder that was granted the job before it was, because its clock is ahead. If the lease
 // was that of an earlier run, the record's mark moves when that ends, and the claim is forgotten then. With CrashGiveUp it moves when a run begins,
-// so that a refusal may tell the mark of that run already.
+// so that a refusal may have the mark of that run already.
 func (j *plannedJob) dueAhead(due, granted time.Time, age time.Duration) bool {
 	return j.job.Crash != CrashGiveUp && j.due(lookBack(granted, granted, age)).Equal(due)
 }

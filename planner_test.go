@@ -487,7 +487,7 @@ func TestWhoIsRefusedLooksAgainBeforeATimeIsMissed(t *testing.T) {
 }
 
 // The clock of a replica may be ahead by a little, so that it was granted a job before a scheduled time was due by another clock. Another replica that claimed
-// the time then has not missed it, whatever becomes of those that had the job, if there is no record of another run. One that may run once only says at once which run it is.
+// the time then has not missed it, whatever becomes of those that had the job, if there is no record of another run. The record of one that may run once only shows at once which run it is.
 func TestTimeOfAHolderWhoseClockIsAhead(t *testing.T) {
 	for name, row := range map[string]struct {
 		crash   Crash

@@ -415,7 +415,7 @@ func TestConsistencies(t *testing.T) {
 	}
 }
 
-// consistencies returns at what consistency a statement is executed, and at what it is decided, if it says so.
+// consistencies returns at what consistency a statement is executed, and at what it is decided, if it has one.
 func consistencies(frame []byte) string {
 	const decided, timed, timestamp = 0x10, 0x20, 8
 	rest := frame[headerSize:]

@@ -16,7 +16,7 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// TestWhatErrorsMean: what is told of an error of the driver, and whether a write that it is the answer to has surely had no effect.
+// TestWhatErrorsMean: what is reported of an error of the driver, and whether a write that it is the answer to has surely had no effect.
 func TestWhatErrorsMean(t *testing.T) {
 	authority := x509.UnknownAuthorityError{}
 	for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestWhatErrorsMean(t *testing.T) {
 	}
 }
 
-// TestRows: a row that lacks a column was written by something else, which is told with the column's name, and one that has all has what was written.
+// TestRows: a row that lacks a column was written by something else, which is reported with the column's name, and one that has all has what was written.
 func TestRows(t *testing.T) {
 	when, later := time.UnixMilli(1_000_000_000_001), time.UnixMilli(2_000_000_000_002)
 	complete := func() (row, map[string]func(*row)) {

@@ -22,7 +22,7 @@ type proxy struct {
 	addr string
 	next atomic.Pointer[fate]
 	each func() storetest.Fate // of every request to execute a statement, unless it is nil; set before there is one
-	seen func(frame []byte)    // is told every request to execute a statement, unless it is nil; set before there is one
+	seen func(frame []byte)    // gets every request to execute a statement, unless it is nil; set before there is one
 }
 
 // A fate is what becomes of a request to execute a statement.

@@ -890,7 +890,7 @@ func TestTokenOfTheFloorIsReplaced(t *testing.T) {
 	})
 }
 
-// TestGrantOfTheFuture: a crash is told, and no time is negative, also if the clock of the holder was ahead.
+// TestGrantOfTheFuture: a crash is reported, and no time is negative, also if the clock of the holder was ahead.
 func TestGrantOfTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(true)

@@ -196,7 +196,7 @@ func (b refusing) Write(ctx context.Context, changes []casstore.Change) ([]casst
 	return b.memory.Write(ctx, changes)
 }
 
-// TestSweepTellsWhatFailed: a sweep whose request to delete fails says so, beside the records that cannot be read, and so does one that cannot go on.
+// TestSweepTellsWhatFailed: a sweep whose request to delete fails reports that, beside the records that cannot be read, and so does one that cannot go on.
 func TestSweepTellsWhatFailed(t *testing.T) {
 	m, away := newMemory(false), errors.New("the backend is away")
 	past := time.Now().Add(-time.Hour)
@@ -217,7 +217,7 @@ func TestSweepTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// A walkedItems is a memory that says that there is always more, and whose Walk may fail.
+// A walkedItems is a memory that always has more, and whose Walk may fail.
 type walkedItems struct {
 	*memory
 	fails func() error

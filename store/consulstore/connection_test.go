@@ -182,7 +182,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestSilentServer: a server that accepts a connection and never says a word is left after the time for connecting, with TLS, too. Nothing was sent to it.
+// TestSilentServer: a server that accepts a connection and never replies is left after the time for connecting, with TLS, too. Nothing was sent to it.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -247,7 +247,7 @@ func TestRepliesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// TestIndexFalls: a store that has seen a later index than Consul confirms, or the same one, grants nothing, and says that tokens would be granted again.
+// TestIndexFalls: a store that has seen a later index than Consul confirms, or the same one, grants nothing, and reports that tokens would be granted again.
 func TestIndexFalls(t *testing.T) {
 	for index, want := range map[uint64]string{5: "has fallen from 11 to 6", 10: "has fallen from 11 to 11"} {
 		f := newFake(t)
@@ -540,7 +540,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestRestOfATransaction: when one change was refused, the others are sent again, and what becomes of that is told for them alone.
+// TestRestOfATransaction: when one change was refused, the others are sent again, and what becomes of that is reported for them alone.
 func TestRestOfATransaction(t *testing.T) {
 	f := newFake(t)
 	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
@@ -784,7 +784,7 @@ func TestWatchOfAnotherKey(t *testing.T) {
 	}
 }
 
-// TestWatchWithoutAnIndex: a reply that does not tell up to where it is known ends the watch: the next query could not wait for what comes after.
+// TestWatchWithoutAnIndex: a reply that does not contain up to where it is known ends the watch: the next query could not wait for what comes after.
 func TestWatchWithoutAnIndex(t *testing.T) {
 	for _, index := range []string{"", "0", "-1", "x"} {
 		f := newFake(t)

@@ -45,7 +45,7 @@ func TestQueryOutlastsConsul(t *testing.T) {
 	}
 }
 
-// A quietTransport replies that nobody has a name, and then to nothing more. It tells how the next query has ended.
+// A quietTransport replies that nobody has a name, and then to nothing more. It reports how the next query has ended.
 type quietTransport chan error
 
 // RoundTrip implements http.RoundTripper.
@@ -77,7 +77,7 @@ func TestQueryEndsWithItsWaiters(t *testing.T) {
 	}
 }
 
-// TestDefaults: without a configuration the agent of this machine is asked, without TLS and below the prefix that the documentation tells.
+// TestDefaults: without a configuration the agent of this machine is asked, without TLS and below the prefix of the documentation.
 func TestDefaults(t *testing.T) {
 	s, err := New(Config{})
 	if err != nil {

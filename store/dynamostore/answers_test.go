@@ -239,7 +239,7 @@ func TestThrottledRequests(t *testing.T) {
 	}
 }
 
-// TestEveryCodeOfAStatement: what the service says of a statement of a batch tells whether it may have taken effect. One that was refused because there were too many
+// TestEveryCodeOfAStatement: what the service replies to a statement of a batch decides whether it may have taken effect. One that was refused because there were too many
 // is sent again by itself, and nothing else is.
 func TestEveryCodeOfAStatement(t *testing.T) {
 	for code, want := range map[string]struct{ unknown, again bool }{
@@ -291,7 +291,7 @@ func TestEveryCodeOfAStatement(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeRead: an item that something else has written, with an attribute that is missing or of another kind, is told by the attribute's name. What not all items have may be missing.
+// TestWhatCannotBeRead: an item that something else has written, with an attribute that is missing or of another kind, is reported by the attribute's name. What not all items have may be missing.
 func TestWhatCannotBeRead(t *testing.T) {
 	attributes := map[string]string{
 		"holder": `{"S": "x"}`, "token": `{"N": "1"}`, "mark": `{"N": "0"}`, "ttl_ns": `{"N": "3600000000000"}`, "released": `{"BOOL": false}`, "sure": `{"BOOL": true}`,
@@ -441,7 +441,7 @@ func TestLooksAgainAfterAMinute(t *testing.T) {
 	})
 }
 
-// TestMigrationsThatFail: a table that could not be made, or cannot be used in time, is no success, and the error says what was being done.
+// TestMigrationsThatFail: a table that could not be made, or cannot be used in time, is no success, and the error has what was being done.
 func TestMigrationsThatFail(t *testing.T) {
 	creating := strings.Replace(fmt.Sprintf(goodTable, ""), "ACTIVE", "CREATING", 1)
 	for _, test := range []struct {

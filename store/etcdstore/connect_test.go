@@ -20,7 +20,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// TestWhyNoServerIsReached: a request that took too long says why the last one could not be sent, and what to do about that, until one was sent. Other errors are as they were.
+// TestWhyNoServerIsReached: a request that took too long reports why the last one could not be sent, and what to do about that, until one was sent. Other errors are as they were.
 func TestWhyNoServerIsReached(t *testing.T) {
 	c := newConnector(clientv3.Config{})
 	defer func() { _ = c.close() }()
@@ -116,7 +116,7 @@ func TestClientThatIsBeingMade(t *testing.T) {
 	<-a.done
 }
 
-// TestClientOfAURL: what a URL says is what the client of etcd is told. Connections are checked, so a server that is gone without a word is left.
+// TestClientOfAURL: what a URL has is what the client of etcd gets. Connections are checked, so a server that is gone without a word is left.
 func TestClientOfAURL(t *testing.T) {
 	for url, want := range map[string]struct {
 		endpoints      []string

@@ -14,7 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// TestWhatErrorsOfEtcdMean: of each error of etcd it is told whether a write may have had an effect, what it is for every store, and what to do. Where etcd may have carried the write out, or may
+// TestWhatErrorsOfEtcdMean: of each error of etcd it is reported whether a write may have had an effect, what it is for every store, and what to do. Where etcd may have carried the write out, or may
 // do so still, it is unknown.
 func TestWhatErrorsOfEtcdMean(t *testing.T) {
 	s := &Store{clients: given{}}

@@ -22,7 +22,7 @@ func bare(sessions ...string) *Store {
 	return s
 }
 
-// TestWhatIsHeldNow: what is heard of a lease does not shorten what was heard of it before, in whatever order it comes. Another lease has nothing of the one before.
+// TestWhatIsHeldNow: what is read of a lease does not shorten what was read of it before, in whatever order it comes. Another lease has nothing of the one before.
 func TestWhatIsHeldNow(t *testing.T) {
 	now := time.Now()
 	first := holding{holder: "x", token: 5, revision: 5, until: now.Add(time.Hour), noted: true, line: []ticket{{Holder: "next"}}}
@@ -56,7 +56,7 @@ func TestWhatIsHeldNow(t *testing.T) {
 	}
 }
 
-// TestWhoseRecordItIs: a record is that of a lease of this handle only if nobody else can have written it since. One that this handle has extended, and has not been told of, is.
+// TestWhoseRecordItIs: a record is that of a lease of this handle only if nobody else can have written it since. One that this handle has extended, and has no reply about, is.
 func TestWhoseRecordItIs(t *testing.T) {
 	now := time.Now()
 	mine := record{Holder: "x", Token: 5, TTL: time.Hour, Session: "1.a"}

@@ -120,7 +120,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestSinceWhenItIsSeen: a record is counted from when it was first seen as it is, and one whose session has ended from when that was heard.
+// TestSinceWhenItIsSeen: a record is counted from when it was first seen as it is, and one whose session has ended from when that was known.
 func TestSinceWhenItIsSeen(t *testing.T) {
 	var s sights
 	first, later := time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
@@ -142,7 +142,7 @@ func TestSinceWhenItIsSeen(t *testing.T) {
 	}
 }
 
-// TestWhichSessionsAreThere: a reply with the first sessions says nothing of those that come after them, unless there are no more.
+// TestWhichSessionsAreThere: a reply with the first sessions has nothing of those that come after them, unless there are no more.
 func TestWhichSessionsAreThere(t *testing.T) {
 	p := presence{there: map[string]bool{"b": true, "d": false}, upTo: "c"}
 	for _, all := range []bool{false, true} {

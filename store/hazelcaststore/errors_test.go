@@ -12,7 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// TestWhatErrorsMean: an error tells whether a write may have taken effect, whether a right is missing, and whether a read may be sent again.
+// TestWhatErrorsMean: an error reports whether a write may have taken effect, whether a right is missing, and whether a read may be sent again.
 func TestWhatErrorsMean(t *testing.T) {
 	const denies, passes, other = 1, 2, 3
 	for err, kind := range map[error]int{
@@ -43,7 +43,7 @@ func TestWhatErrorsMean(t *testing.T) {
 	}
 }
 
-// TestMembersThatHaveNoCP: what a member says that has no CP Subsystem is told with what to change, and nothing else is.
+// TestMembersThatHaveNoCP: the reply of a member that has no CP Subsystem is reported with what to change, and nothing else is.
 func TestMembersThatHaveNoCP(t *testing.T) {
 	for _, c := range []struct{ class, text, fix string }{
 		{"com.hazelcast.LicenseException", "CP needs a License", "install a license"},

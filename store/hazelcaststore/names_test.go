@@ -10,7 +10,7 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// TestWalkOfNames: a walk has each name once that was there when it began, on however many pages, and leaves out what is gone. What is no name is told once. A list is the
+// TestWalkOfNames: a walk has each name once that was there when it began, on however many pages, and leaves out what is gone. What is no name is reported once. A list is the
 // same.
 func TestWalkOfNames(t *testing.T) {
 	odd, lost := errors.New("a key that is no text"), errors.New("no reply")

@@ -432,7 +432,7 @@ func TestWhatAMemberIsTold(t *testing.T) {
 				case asked <- to:
 				default: // another attempt
 				}
-				address := append(replying(to, 0), frame{flagBegin, nil}).text("127.0.0.1") // of a member that tells its address
+				address := append(replying(to, 0), frame{flagBegin, nil}).text("127.0.0.1") // of a member that has sent its address
 				reply = append(address, frame{flagEnd, nil}).text("5.4.1").bytes(to.correlation())
 			}
 			return reply, false
@@ -469,7 +469,7 @@ func TestWhatAMemberIsTold(t *testing.T) {
 	}
 }
 
-// TestMembersThatRefuseTheClient: a member that refuses the client, or says nothing of that, is not used.
+// TestMembersThatRefuseTheClient: a member that refuses the client, or sends nothing about that, is not used.
 func TestMembersThatRefuseTheClient(t *testing.T) {
 	for what, c := range map[string]struct {
 		fields []byte

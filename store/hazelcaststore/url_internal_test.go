@@ -52,7 +52,7 @@ func TestClientsOfURLs(t *testing.T) {
 }
 
 // TestSettingsThatAreOverruled: a client does not repeat requests and does not connect anew by itself, and keeps what else its
-// configuration says. How long an attempt to connect takes, and what is between two, has a default.
+// configuration has it. How long an attempt to connect takes, and what is between two, has a default.
 func TestSettingsThatAreOverruled(t *testing.T) {
 	var given hazelcast.Config
 	given.ClientName = "billing"

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWhatIsLearnedOfAClaim: a claim whose outcome is unknown is remembered with the first answer about each grant of the shadow, which does not say twice how the lease before ended.
-// What is known of one grant says nothing of the next.
+// What is known of one grant is not that of the next.
 func TestWhatIsLearnedOfAClaim(t *testing.T) {
 	none := errors.New("no reply")
 	grant := func(token int64, age time.Duration) store.Outcome {
@@ -19,7 +19,7 @@ func TestWhatIsLearnedOfAClaim(t *testing.T) {
 	for what, c := range map[string]struct {
 		answers []store.Outcome
 		want    doubt
-		half    half // of a grant with the token 7 that does not tell how the lease before ended
+		half    half // of a grant with the token 7 that does not have how the lease before ended
 	}{
 		"a crash":                       {[]store.Outcome{grant(7, 1)}, doubt{token: 7, unreleased: true}, half{unreleased: true}},
 		"a crash, told once":            {[]store.Outcome{grant(7, 1), grant(7, 0)}, doubt{token: 7, unreleased: true}, half{unreleased: true}},

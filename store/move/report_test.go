@@ -42,7 +42,7 @@ func TestCompareBeforeEachPhase(t *testing.T) {
 	}
 }
 
-// TestExamplesOfAReport: a report names some of those that are not the same, and tells how long the last one is taken.
+// TestExamplesOfAReport: a report names some of those that are not the same, and has how long the last one is taken.
 func TestExamplesOfAReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memstore.New(), memstore.New()
@@ -60,7 +60,7 @@ func TestExamplesOfAReport(t *testing.T) {
 	})
 }
 
-// A fillingStore notes for how long it was told to remember the records that it makes.
+// A fillingStore notes for how long it was to remember the records that it makes.
 type fillingStore struct {
 	store.Store
 	mu     sync.Mutex
@@ -115,7 +115,7 @@ func TestCopiesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestCopyIsStoppedWhileItWaits: a copy that waits, for names that are in use or for leases to be renewed, ends with its context, and says so.
+// TestCopyIsStoppedWhileItWaits: a copy that waits, for names that are in use or for leases to be renewed, ends with its context, and reports that.
 func TestCopyIsStoppedWhileItWaits(t *testing.T) {
 	for what, prepare := range map[string]func(t *testing.T, before, after store.Store){
 		"for a holder of the phase behind": func(t *testing.T, before, _ store.Store) { take(t, before, "x", "h") },

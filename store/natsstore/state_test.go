@@ -94,7 +94,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what an error says about a message that was to be stored: nothing is certain but what the server has refused, or what never left this process.
+// TestOutcomes: what an error means for a message that was to be stored: nothing is certain but what the server has refused, or what never left this process.
 func TestOutcomes(t *testing.T) {
 	failure := func(code jetstream.ErrorCode) error { return &jetstream.APIError{ErrorCode: code, Description: "text"} }
 	for _, test := range []struct {

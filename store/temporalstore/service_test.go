@@ -59,7 +59,7 @@ func written(version, replaces string) entry {
 	return entry{Name: "n", Version: version, Replaces: replaces, Holder: "h", Token: 1, TTL: int64(time.Hour), Granted: &granted}
 }
 
-// forgotten returns the write that says that the record of n is forgotten.
+// forgotten returns the write by which the record of n is forgotten.
 func forgotten(version, replaces string) entry {
 	return entry{Name: "n", Version: version, Replaces: replaces, Deleted: true}
 }
@@ -580,7 +580,7 @@ func TestTaskOfARun(t *testing.T) {
 	}
 }
 
-// TestEntriesOfOthers: what is no write of a store is told as such.
+// TestEntriesOfOthers: what is no write of a store is reported as such.
 func TestEntriesOfOthers(t *testing.T) {
 	payload := func(encoding, text string) *common.Payload {
 		return &common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(text)}

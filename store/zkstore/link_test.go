@@ -72,7 +72,7 @@ func TestTransactionsAreKept(t *testing.T) {
 	}
 }
 
-// TestGreetedOnce: the end of a connection after the first reply is not told as the reason why no server can be reached.
+// TestGreetedOnce: the end of a connection after the first reply is not reported as the reason why no server can be reached.
 func TestGreetedOnce(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies string
@@ -98,7 +98,7 @@ func TestGreetedOnce(t *testing.T) {
 	}
 }
 
-// TestHosts: all servers are tried in turn until there is a connection, and the client pauses when it has tried them all. When the connection was lost that is told once, and no other server is tried.
+// TestHosts: all servers are tried in turn until there is a connection, and the client pauses when it has tried them all. When the connection was lost that is reported once, and no other server is tried.
 func TestHosts(t *testing.T) {
 	lost := 0
 	h := &hosts{lost: func() { lost++ }}
@@ -188,7 +188,7 @@ func TestNodesOfNoNames(t *testing.T) {
 	}
 }
 
-// TestErrors: what ZooKeeper reports says what was being done, once, and what to do; only what was not sent, or was denied, is known not to have been written.
+// TestErrors: an error of ZooKeeper has what was being done, once, and what to do; only what was not sent, or was denied, is known not to have been written.
 func TestErrors(t *testing.T) {
 	for _, test := range []struct {
 		err           error

@@ -276,7 +276,7 @@ func TestNotesMakeARunVoid(t *testing.T) {
 	}
 }
 
-// A belief is told again and again while it lasts, and is one piece of work.
+// A belief is reported again and again while it lasts, and is one piece of work.
 func TestBeliefIsCountedOnce(t *testing.T) {
 	n := newCount(Config{Namespace: "n"})
 	for _, first := range []bool{true, false, false} {
