@@ -207,7 +207,8 @@ func (t *thread) claimAll(ctx context.Context, e *soloist.Elements) {
 		}
 		record := recordOfElement(c.ID)
 		if c.Err = t.heard(c.Err, &soloist.DoneError{}); c.Err != nil {
-			if again := slices.Index(ids, c.ID) < i; !again || !errors.Is(c.Err, soloist.ErrHeld) { // else by the call itself
+			another := slices.Index(ids, c.ID) < i || slices.ContainsFunc(claimed[i+1:], func(o soloist.Claimed) bool { return o.ID == c.ID && o.Err == nil })
+			if !another || !errors.Is(c.Err, soloist.ErrHeld) { // else the call itself has it: the record may have been locked for the first of the two
 				t.refused(began, record, c.Err)
 			}
 			continue
