@@ -73,7 +73,7 @@ func TestStagesOfTwoPlans(t *testing.T) {
 	}
 }
 
-// TestReplicasThatAreBehind: the replicas in another phase are those that are behind. The text of the error names the first, and is of a kind of its own.
+// TestReplicasThatAreBehind: the replicas in another phase are those that are behind. Their error is ErrHeld, and names the first.
 func TestReplicasThatAreBehind(t *testing.T) {
 	s := Status{Replicas: []Replica{{"a", move.OldDecides, 1}, {"b", move.NewDecides, 2}, {"c", move.OldDecides, 3}}}
 	if behind := s.Behind(move.NewDecides); len(behind) != 2 || behind[0].Replica != "a" || behind[1].Replica != "c" || len(s.Replicas) != 3 || s.Replicas[1].Replica != "b" {

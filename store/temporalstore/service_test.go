@@ -46,6 +46,11 @@ func (service) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Call
 	return nil, errors.ErrUnsupported
 }
 
+// noReply is the reply to a request that a test does not expect.
+func noReply(request any) (proto.Message, error) {
+	return nil, status.Errorf(codes.Unimplemented, "the test has no reply to %T", request)
+}
+
 func (s service) backend() *backend {
 	return &backend{
 		service: workflowservice.NewWorkflowServiceClient(s), cfg: Config{Namespace: "space", Prefix: "soloist"}, closer: func() error { return nil },
@@ -201,7 +206,7 @@ func TestStartThatMeetsARun(t *testing.T) {
 				}
 				return reply(c.run)
 			}
-			return nil, status.Error(codes.Unimplemented, "no")
+			return noReply(request)
 		}).backend()
 		r := b.create(t.Context(), casstore.Change{Name: "n", Record: &casstore.Record{Holder: "x", TTL: time.Hour, Write: "mine", Granted: granted}})
 		switch {
@@ -238,7 +243,7 @@ func TestLateWrite(t *testing.T) {
 					polls++
 					return &workflowservice.PollWorkflowTaskQueueResponse{}, nil
 				}
-				return nil, status.Error(codes.Unimplemented, "no")
+				return noReply(request)
 			}).backend()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -296,7 +301,7 @@ func TestWriteToABusyRun(t *testing.T) {
 					}
 					return reply(h)
 				}
-				return nil, status.Error(codes.Unimplemented, "no")
+				return noReply(request)
 			}).backend()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -349,7 +354,7 @@ func TestForgettingARun(t *testing.T) {
 				}
 				return &workflowservice.TerminateWorkflowExecutionResponse{}, nil
 			}
-			return nil, status.Error(codes.Unimplemented, "no")
+			return noReply(request)
 		}).backend()
 		r := b.forget(t.Context(), casstore.Change{Name: "n", Version: "before"})
 		if !errors.Is(r.Err, c.err) || r.Version != "" || ended != c.ended {
@@ -563,7 +568,7 @@ func TestTaskOfARun(t *testing.T) {
 				response = r
 				return &workflowservice.RespondWorkflowTaskCompletedResponse{}, nil
 			}
-			return nil, status.Error(codes.Unimplemented, "no")
+			return noReply(request)
 		}).backend()
 		err := b.continueAsNew(t.Context(), "n")
 		if (err == nil) != c.responded || (response != nil) != c.responded || len(response.GetCommands()) != c.commands {

@@ -207,8 +207,10 @@ func (t *thread) claimAll(ctx context.Context, e *soloist.Elements) {
 		}
 		record := recordOfElement(c.ID)
 		if c.Err = t.heard(c.Err, &soloist.DoneError{}); c.Err != nil {
-			another := slices.Index(ids, c.ID) < i || slices.ContainsFunc(claimed[i+1:], func(o soloist.Claimed) bool { return o.ID == c.ID && o.Err == nil })
-			if !another || !errors.Is(c.Err, soloist.ErrHeld) { // else the call itself has it: the record may have been locked for the first of the two
+			// The call itself may have it, which names it twice: also the second time, if the record was locked the first time.
+			granted := func(o soloist.Claimed) bool { return o.ID == c.ID && o.Err == nil }
+			twice := slices.Index(ids, c.ID) < i || slices.ContainsFunc(claimed[i+1:], granted)
+			if !twice || !errors.Is(c.Err, soloist.ErrHeld) {
 				t.refused(began, record, c.Err)
 			}
 			continue

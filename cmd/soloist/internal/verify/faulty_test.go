@@ -3,18 +3,17 @@ package verify
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// A request that is repeated reaches the store once more, also when the client has its reply and has ended the first. A reply of a request that the
-// client has given up need not come, but the request may be carried out.
+// A request that is repeated reaches the store once more, also when the client has its reply and has ended the first.
 func TestRepetitionOutlastsItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &network{rec: newRecorder(io.Discard), odds: map[Fault]float64{Repeat: 1}, slow: time.Second, rng: rand.New(rand.NewPCG(1, 1))}
+		n := newNetwork(newRecorder(io.Discard), orders{TTL: time.Second, Seed: 1})
+		n.odds = map[Fault]float64{Repeat: 1}
 		var carriedOut atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := through(ctx, n, []int{1}, func(ctx context.Context, asked []int) ([]int, error) {
