@@ -77,10 +77,7 @@ var fates = []struct {
 // TestWhatBecomesOfWrites: an error of a claim tells whether it may have been granted, and who asks again gets the grant
 // that the first request made, if it made one.
 func TestWhatBecomesOfWrites(t *testing.T) {
-	server := shared(t)
-	_, cfg := server.fresh(t)
-	p := newProxy(t, server.Addr)
-	s := on(t, p.session(t), cfg)
+	s, p := throughProxy(t)
 	for i, test := range fates {
 		t.Run(test.rule, func(t *testing.T) {
 			again(t, "the connection", func() error { return s.Ping(background) })
@@ -171,10 +168,7 @@ func TestContendedExtension(t *testing.T) {
 
 // TestWhatBecomesOfReleases is the same for extensions and releases: both can be repeated.
 func TestWhatBecomesOfReleases(t *testing.T) {
-	server := shared(t)
-	_, cfg := server.fresh(t)
-	p := newProxy(t, server.Addr)
-	s := on(t, p.session(t), cfg)
+	s, p := throughProxy(t)
 	lost := fate{forward: true, reply: failure(gocql.ErrCodeWriteTimeout, serial, uint32(1), uint32(2), "CAS")}
 	grant, err := acquire(background, s, "a")
 	if err != nil {
@@ -239,10 +233,7 @@ func TestSilence(t *testing.T) {
 
 // TestSilentReads: reads that nobody responds to end with their context, too, and nothing is unknown of them.
 func TestSilentReads(t *testing.T) {
-	server := shared(t)
-	_, cfg := server.fresh(t)
-	p := newProxy(t, server.Addr)
-	s := on(t, p.session(t), cfg)
+	s, p := throughProxy(t)
 	if err := s.Ping(background); err != nil {
 		t.Fatal(err)
 	}
@@ -281,10 +272,7 @@ func TestSilentReads(t *testing.T) {
 
 // TestReadsThatFail: a row that could not be read is not taken for one that is not there, which would be a lease that is lost. Nothing was written.
 func TestReadsThatFail(t *testing.T) {
-	server := shared(t)
-	_, cfg := server.fresh(t)
-	p := newProxy(t, server.Addr)
-	s := on(t, p.session(t), cfg)
+	s, p := throughProxy(t)
 	if err := s.Ping(background); err != nil {
 		t.Fatal(err)
 	}
@@ -469,10 +457,7 @@ func TestNoRightToLook(t *testing.T) {
 
 // TestLookThatHangs: the first request looks at the table, and others wait for that no longer than their own time.
 func TestLookThatHangs(t *testing.T) {
-	server := shared(t)
-	_, cfg := server.fresh(t)
-	p := newProxy(t, server.Addr)
-	s := on(t, p.session(t), cfg)
+	s, p := throughProxy(t)
 	p.next.Store(&fate{silent: true})
 	looking, cancel := context.WithCancel(background)
 	defer cancel()

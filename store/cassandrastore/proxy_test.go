@@ -13,6 +13,7 @@ import (
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
+	"github.com/soloist-dev/soloist/store/cassandrastore"
 	"github.com/soloist-dev/soloist/store/storetest"
 )
 
@@ -31,6 +32,15 @@ type fate struct {
 	reply   []byte // the body of the error that the client is sent instead of the server's reply
 	silent  bool   // nothing is sent instead; else, without reply, the connection breaks
 	before  func() // runs before the client is sent anything; may be nil
+}
+
+// throughProxy returns a store on a keyspace of its own, and the proxy through which it reaches Cassandra.
+func throughProxy(t testing.TB) (*cassandrastore.Store, *proxy) {
+	t.Helper()
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	return on(t, p.session(t), cfg), p
 }
 
 func newProxy(t testing.TB, to string) *proxy {
