@@ -575,27 +575,37 @@ func TestListOfNoNames(t *testing.T) {
 	}
 }
 
-// A short backend returns less than it was asked for.
-type short struct{ *memory }
+// A curt backend returns fewer results than it was given changes.
+type curt struct{ *memory }
+
+func (b curt) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results, err := b.memory.Write(ctx, changes)
+	return results[:len(results)-1], err
+}
+
+// A short backend returns less than it was asked for, also when it reads.
+type short struct{ curt }
 
 func (b short) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
 	items, err := b.memory.Read(ctx, names)
 	return items[:len(items)-1], err
 }
 
-func (b short) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
-	results, err := b.memory.Write(ctx, changes)
-	return results[:len(results)-1], err
-}
-
 func TestBackendThatReturnsTooLittle(t *testing.T) {
-	s := casstore.New(short{newMemory(false)}, casstore.Config{})
+	s := casstore.New(short{curt{newMemory(false)}}, casstore.Config{})
 	if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err == nil || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a read that returned too little: %v, want an error, and nothing unknown", err)
 	}
-	s = casstore.New(short{newMemory(true)}, casstore.Config{CreateFirst: true})
+	s = casstore.New(short{curt{newMemory(true)}}, casstore.Config{CreateFirst: true})
 	if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a write that returned too little: %v, want unknown", err)
+	}
+	m := newMemory(false)
+	m.items["a"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+	for _, what := range []string{"raised the floor", "deleted"} {
+		if n, err := casstore.New(curt{m}, casstore.Config{}).Sweep(t.Context(), 1); n != 0 || !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("a request of a sweep that %s, and returned too little: %d forgotten, %v, want unknown", what, n, err)
+		}
 	}
 }
 

@@ -141,6 +141,15 @@ func (s *Store) read(ctx context.Context, names []string) ([]Item, error) {
 	return items, nil
 }
 
+// change carries out changes and checks that the backend returned as many results.
+func (s *Store) change(ctx context.Context, changes []Change) ([]Result, error) {
+	results, err := s.backend.Write(ctx, changes)
+	if err == nil && len(results) != len(changes) {
+		err = store.AsUnknown(fmt.Errorf("casstore: the backend returned %d results for %d changes", len(results), len(changes)))
+	}
+	return results, err
+}
+
 // checked returns an item of a name as the backend returned it, with its token, and with an error if no store has written it.
 func (s *Store) checked(name string, item Item) Item {
 	item.Name = name
@@ -207,10 +216,7 @@ func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sig
 	if len(changes) == 0 {
 		return again
 	}
-	results, err := s.backend.Write(ctx, changes)
-	if err == nil && len(results) != len(changes) {
-		err = store.AsUnknown(fmt.Errorf("casstore: the backend returned %d results for %d changes", len(results), len(changes)))
-	}
+	results, err := s.change(ctx, changes)
 	for i, g := range writing {
 		switch {
 		case err != nil:

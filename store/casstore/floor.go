@@ -55,7 +55,7 @@ func (s *Store) raiseFloor(ctx context.Context, token int64) error {
 		}
 		record := &Record{Holder: "floor", Token: token, Released: true}
 		s.stamp(record)
-		results, err := s.backend.Write(ctx, []Change{{Name: FloorName, Version: item.Version, Record: record}})
+		results, err := s.change(ctx, []Change{{Name: FloorName, Version: item.Version, Record: record}})
 		if err != nil {
 			return err
 		}

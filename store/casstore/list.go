@@ -78,15 +78,21 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		}
 		s.failed = 0
 		var batch []Item
+		full := false // the limit is reached before the end of this page
 		for _, item := range items {
 			if item = s.checked(item.Name, item); item.Err != nil && item.Name != FloorName {
 				unreadable = errors.Join(unreadable, item.Err)
-			} else if forgotten+len(batch) < limit && item.Name != FloorName && s.forgettable(item) {
+			} else if item.Name != FloorName && s.forgettable(item) {
+				if full = forgotten+len(batch) == limit; full {
+					break
+				}
 				batch = append(batch, item)
 			}
 		}
 		n, err := s.forget(ctx, batch)
-		s.cursor = next // also after an error: a record that cannot be deleted would keep all those after it
+		if !full || n == 0 || err != nil { // a record that cannot be deleted would keep all those after it
+			s.cursor = next
+		}
 		if forgotten += n; err != nil {
 			return forgotten, errors.Join(err, unreadable)
 		}
@@ -124,7 +130,7 @@ func (s *Store) forget(ctx context.Context, items []Item) (forgotten int, err er
 			return 0, err
 		}
 	}
-	results, err := s.backend.Write(ctx, changes)
+	results, err := s.change(ctx, changes)
 	if err != nil {
 		return 0, err
 	}

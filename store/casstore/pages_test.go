@@ -183,6 +183,27 @@ func TestSweepGoesPastWhatStays(t *testing.T) {
 	}
 }
 
+// TestSweepUpToItsLimit: what is left of a page when a sweep has forgotten as many records as it may is looked at by the next one.
+func TestSweepUpToItsLimit(t *testing.T) {
+	m := newMemory(false)
+	for c := 'a'; c <= 'i'; c++ { // three pages
+		m.items[string(c)] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+	}
+	s := casstore.New(m, m.config())
+	for i, want := range []string{"cdefghi", "efghi", "ghi", "i", "", ""} {
+		n, err := s.Sweep(t.Context(), 2)
+		var left []string
+		for name := range m.items {
+			if name != casstore.FloorName {
+				left = append(left, name)
+			}
+		}
+		if slices.Sort(left); strings.Join(left, "") != want || err != nil {
+			t.Errorf("sweep %d: %d forgotten, %v, %q are left, want %q", i, n, err, left, want)
+		}
+	}
+}
+
 // A refusing backend fails what deletes.
 type refusing struct {
 	*memory
