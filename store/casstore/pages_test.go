@@ -130,13 +130,14 @@ func TestInPages(t *testing.T) {
 type stubborn struct {
 	*memory
 	item string
+	err  error
 }
 
 func (s stubborn) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
 	results, err := s.memory.Write(ctx, slices.DeleteFunc(slices.Clone(changes), func(c casstore.Change) bool { return s.refuses(c) }))
 	for i, c := range changes {
 		if s.refuses(c) {
-			results = slices.Insert(results, i, casstore.Result{Err: errKept})
+			results = slices.Insert(results, i, casstore.Result{Err: s.err})
 		}
 	}
 	return results, err
@@ -162,7 +163,7 @@ func TestSweepGoesPastWhatStays(t *testing.T) {
 			}
 			m.versions[string(c)] = "5"
 		}
-		s := casstore.New(stubborn{m, "b"}, m.config())
+		s := casstore.New(stubborn{m, "b", errKept}, m.config())
 		told := 0
 		for range 2 * len(names) {
 			if _, err := s.Sweep(t.Context(), 100); errors.Is(err, errKept) {
@@ -201,6 +202,18 @@ func TestSweepUpToItsLimit(t *testing.T) {
 		if slices.Sort(left); strings.Join(left, "") != want || err != nil {
 			t.Errorf("sweep %d: %d forgotten, %v, %q are left, want %q", i, n, err, left, want)
 		}
+	}
+}
+
+// TestSweepGoesPastWhatConflicts: a record whose deletion always meets a conflict keeps no other page from being looked at, also by a sweep whose limit it reaches.
+func TestSweepGoesPastWhatConflicts(t *testing.T) {
+	m := newMemory(false)
+	for _, name := range []string{"a", "b", "c", "d"} { // three to a page
+		m.items[name] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+	}
+	n, err := casstore.New(stubborn{m, "a", casstore.ErrConflict}, m.config()).Sweep(t.Context(), 1)
+	if left := m.items["d"].Write != ""; n != 1 || err != nil || left {
+		t.Errorf("%d forgotten, %v, and the record of the second page is left: %t; want it forgotten", n, err, left)
 	}
 }
 
