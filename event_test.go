@@ -31,15 +31,20 @@ func (w *witness) observe(_ context.Context, e soloist.Event) {
 }
 
 // of returns the events of a kind.
-func (w *witness) of(kind soloist.EventKind) (of []soloist.Event) {
+func (w *witness) of(kind soloist.EventKind) []soloist.Event {
+	return w.that(func(e soloist.Event) bool { return e.Kind == kind })
+}
+
+// that returns the events for which is returns true.
+func (w *witness) that(is func(soloist.Event) bool) (those []soloist.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.events {
-		if e.Kind == kind {
-			of = append(of, e)
+		if is(e) {
+			those = append(those, e)
 		}
 	}
-	return of
+	return those
 }
 
 // A lease that is lost is reported once, no matter what notices it: the clock, the store, or the release.

@@ -629,12 +629,8 @@ func TestEachOfTheLostIsToldItsOwnCause(t *testing.T) {
 	for _, bounded := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			s := soloisttest.NewStore()
-			held := map[string]time.Duration{}
-			c := soloisttest.NewReplica(t, s, soloist.Config{Observe: func(_ context.Context, e soloist.Event) {
-				if e.Kind == soloist.EventLost {
-					held[e.Subject.Name] = e.Duration
-				}
-			}})
+			var w witness
+			c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
 			var leases []*soloist.Lease
 			for i, name := range []string{"a", "b"} {
 				opts := soloist.Options{TTL: 30 * time.Second}
@@ -651,6 +647,10 @@ func TestEachOfTheLostIsToldItsOwnCause(t *testing.T) {
 				}
 			}
 			synctest.Wait()
+			held := map[string]time.Duration{}
+			for _, e := range w.of(soloist.EventLost) {
+				held[e.Subject.Name] = e.Duration
+			}
 			check(t, "held until they were lost", held, map[string]time.Duration{"a": 27 * time.Second, "b": 27 * time.Second})
 			s.Heal()
 		})

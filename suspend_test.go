@@ -271,9 +271,9 @@ func TestDurationsAreNotNegative(t *testing.T) {
 			d := time.Hour - 4*time.Duration(readings.Add(1))
 			return d, d, true
 		}
-		told := 0
+		var told atomic.Int64
 		c, err := New(memstore.New(), Config{Observe: func(_ context.Context, e Event) {
-			if told++; e.Duration < 0 || e.Delay < 0 {
+			if told.Add(1); e.Duration < 0 || e.Delay < 0 {
 				t.Errorf("%+v", e)
 			}
 		}})
@@ -285,8 +285,8 @@ func TestDurationsAreNotNegative(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Release(); err != nil || told == 0 {
-			t.Errorf("%v; told of %d events", err, told)
+		if err := l.Release(); err != nil || told.Load() == 0 {
+			t.Errorf("%v; told of %d events", err, told.Load())
 		}
 	})
 }
