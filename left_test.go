@@ -176,6 +176,7 @@ func TestInterruptedRunIsBegunAgainByItsReplica(t *testing.T) {
 			return nil
 		}})
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if late := began.Sub(due); runs == most || late < 2*time.Minute || late > 2*time.Minute+2*time.Second {
 			t.Errorf("begun %d times, the last time after %v; want about once a second, and until it is done after two minutes", runs, late)
 		}
