@@ -185,6 +185,8 @@ func TestRenewalsOfManyTTLsOnASlowStore(t *testing.T) {
 				t.Fatalf("%s: %v", l.Name(), err)
 			}
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if most > 8 {
 			t.Errorf("%d requests at once", most)
 		}
