@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -295,6 +296,7 @@ func TestFallenSequenceInACluster(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		servers.Wait(t, "a leader that leads all the time", func() bool {
 			s := catchesUp{direct: connect(t, c[0].Addr), liar: newLiar(t, c[1].Addr), lost: lost}
+			var mu sync.Mutex
 			var leaderships []string
 			s.info = func(payload []byte) []byte {
 				var reply struct {
@@ -304,6 +306,8 @@ func TestFallenSequenceInACluster(t *testing.T) {
 					}
 				}
 				_ = json.Unmarshal(payload, &reply)
+				mu.Lock()
+				defer mu.Unlock()
 				leaderships = append(leaderships, reply.Cluster.Leader+" "+reply.Cluster.Since)
 				return payload
 			}
@@ -311,6 +315,8 @@ func TestFallenSequenceInACluster(t *testing.T) {
 			if errors.Is(later, store.ErrUnusable) && says(later, "has fallen") {
 				return true
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if leaderships = slices.Compact(leaderships); later == nil && len(leaderships) == 1 {
 				t.Fatalf("granted under one leader (%q), want that the sequence has fallen", leaderships)
 			}
