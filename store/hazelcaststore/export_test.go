@@ -3,6 +3,8 @@ package hazelcaststore
 import (
 	"context"
 
+	"github.com/hazelcast/hazelcast-go-client/hzerrors"
+
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
@@ -33,6 +35,24 @@ func LateAttempt(s *Store) error {
 		shutdown(a.session.client)
 	}
 	return a.err
+}
+
+// ReadOfALostCluster makes a read that fails, as where a member is away, with a client that has lost the cluster. It returns how often the read was made.
+func ReadOfALostCluster(ctx context.Context, s *Store) (times int, err error) {
+	session, err := s.backend.connector.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	shutdown(session.client)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	_, err = ask(ctx, s.backend.connector, session, func() (any, error) {
+		if times++; times > 1 {
+			cancel()
+		}
+		return nil, hzerrors.ErrRetryableIO
+	})
+	return times, err
 }
 
 // TextData is the serialized form of a text.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hazelcast/hazelcast-go-client/hzerrors"
 	"github.com/hazelcast/hazelcast-go-client/types"
 
 	"github.com/soloist-dev/soloist"
@@ -195,6 +196,17 @@ func TestRefusedReads(t *testing.T) {
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want that it was cancelled", err)
+	}
+}
+
+// TestReadOfALostCluster: a read that fails is not made again with a client that has lost the cluster. The next one connects anew.
+func TestReadOfALostCluster(t *testing.T) {
+	s := open(t, config(shared(t).Addr), hazelcaststore.Config{Map: fresh()})
+	if times, err := hazelcaststore.ReadOfALostCluster(background, s); times != 1 || !errors.Is(err, hzerrors.ErrRetryableIO) {
+		t.Errorf("it was made %d times, and got %v; want that it fails at once", times, err)
+	}
+	if err := s.Ping(background); err != nil {
+		t.Errorf("the next one: %v", err)
 	}
 }
 

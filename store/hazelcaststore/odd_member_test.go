@@ -280,6 +280,29 @@ func TestConnectionOutlivesItsWrites(t *testing.T) {
 	})
 }
 
+// TestReplyBeforeTheEnd: a reply that has arrived counts, also if the connection has ended before the one that waits for it has looked.
+func TestReplyBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 1000 { // in many of them the one that waits meets both at once
+			near, _ := net.Pipe()
+			l := newLink(near, time.Hour)
+			failed := make(chan error, 1)
+			go func() { _, err := l.do(t.Context(), request(typePing)); failed <- err }()
+			synctest.Wait()
+			<-l.outbox
+			l.mu.Lock()
+			for _, replied := range l.waiting {
+				replied <- replying(request(typePing))
+			}
+			l.mu.Unlock()
+			l.end(errEnded)
+			if err := <-failed; err != nil {
+				t.Fatalf("got %v, want the reply", err)
+			}
+		}
+	})
+}
+
 // TestLongReply: a member that sends a reply slowly is not silent, and one that sends nothing is.
 func TestLongReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
