@@ -37,7 +37,8 @@ func LateAttempt(s *Store) error {
 	return a.err
 }
 
-// ReadOfALostCluster makes a read that fails, as where a member is away, with a client that has lost the cluster. It returns how often the read was made.
+// ReadOfALostCluster makes a read that fails, as where a member is away, with a client that has lost the cluster. It
+// returns how often the read was made.
 func ReadOfALostCluster(ctx context.Context, s *Store) (times int, err error) {
 	session, err := s.backend.connector.get(ctx)
 	if err != nil {

@@ -199,10 +199,12 @@ func TestRefusedReads(t *testing.T) {
 	}
 }
 
-// TestReadOfALostCluster: a read that fails is not made again with a client that has lost the cluster. The next one connects anew.
+// TestReadOfALostCluster: a read that fails is not made again with a client that has lost the cluster. The next one
+// connects anew.
 func TestReadOfALostCluster(t *testing.T) {
 	s := open(t, config(shared(t).Addr), hazelcaststore.Config{Map: fresh()})
-	if times, err := hazelcaststore.ReadOfALostCluster(background, s); times != 1 || !errors.Is(err, hzerrors.ErrRetryableIO) {
+	times, err := hazelcaststore.ReadOfALostCluster(background, s)
+	if times != 1 || !errors.Is(err, hzerrors.ErrRetryableIO) {
 		t.Errorf("it was made %d times, and got %v; want that it fails at once", times, err)
 	}
 	if err := s.Ping(background); err != nil {

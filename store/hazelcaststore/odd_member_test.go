@@ -280,7 +280,8 @@ func TestConnectionOutlivesItsWrites(t *testing.T) {
 	})
 }
 
-// TestReplyBeforeTheEnd: a reply that has arrived counts, also if the connection has ended before the one that waits for it has looked.
+// TestReplyBeforeTheEnd: a reply that has arrived counts, also if the connection has ended before the one that waits for
+// it has looked.
 func TestReplyBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 1000 { // in many of them the one that waits meets both at once
