@@ -529,14 +529,16 @@ func TestBatches(t *testing.T) {
 		largest.Store(max(largest.Load(), r.ContentLength))
 		return false
 	})
-	for i := range extensions {
-		extensions[i].State = make([]byte, store.MaxState)
-	}
-	if errs, err = s.Extend(background, extensions[1:100]); err != nil || errors.Join(errs...) != nil {
-		t.Errorf("%v, %v", errs, err)
-	}
-	if n := largest.Load(); n > 512<<10 {
-		t.Errorf("a request has %d bytes, want at most 512 KiB", n)
+	for _, size := range []int{store.MaxState, 20_000} {
+		for i := range extensions {
+			extensions[i].State = make([]byte, size)
+		}
+		if errs, err = s.Extend(background, extensions[1:100]); err != nil || errors.Join(errs...) != nil {
+			t.Errorf("%v, %v", errs, err)
+		}
+		if n := largest.Load(); n > 512<<10 {
+			t.Errorf("with states of %d bytes a request has %d bytes, want at most 512 KiB", size, n)
+		}
 	}
 }
 

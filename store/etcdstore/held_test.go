@@ -162,6 +162,35 @@ func TestSessionIsNotMadeAgain(t *testing.T) {
 	}
 }
 
+// TestReleasedMeanwhile: a grant says that the lease before it has expired only of the last one, also if the claim has seen the end of an earlier one first.
+func TestReleasedMeanwhile(t *testing.T) {
+	server, below := shared(t), prefix()
+	s := server.open(t, below)
+	if _, err := acquire(background, s, "name", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	do := func() {}
+	late := on(t, server.before(t, func() { do() }), below)
+	if got, err := claimed(t, late, "name"); !errors.Is(err, store.ErrHeld) {
+		t.Fatalf("got %+v, %v while the name is held", got, err)
+	}
+	server.revoke(t, below, "name")
+	between := 0
+	do = func() { // the name was read, and its lease had expired
+		if between++; between > 1 {
+			return
+		}
+		got, err := claimed(t, s, "name")
+		if err != nil || got.ExpiredAge == 0 {
+			t.Errorf("got %+v, %v, want a grant after a lease that has expired", got, err)
+		}
+		releaseOf(t, s, "name", "y", got.Token)
+	}
+	if got, err := claimed(t, late, "name"); err != nil || got.ExpiredAge != 0 || between == 0 {
+		t.Errorf("got %+v, %v, want a grant after a release (of %d)", got, err, between)
+	}
+}
+
 // TestHandOverPassesByAnEndedSession: a name is not handed over to a waiter whose session is not there, although its place is.
 func TestHandOverPassesByAnEndedSession(t *testing.T) {
 	server, below := shared(t), prefix()

@@ -238,3 +238,24 @@ func TestIdleNameThatIsWatchedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestLostWatchIsNotOpen: those who are told that a watch was lost find that it does not run, and so does everybody who begins to wait from then on.
+func TestLostWatchIsNotOpen(t *testing.T) {
+	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
+	client, s := server.store(t)
+	w := standing{opening: make(chan struct{}, 1)}
+	told := make(chan bool, 1)
+	err := s.begin(t.Context(), client, &w, watcher{from: "a", lost: func() { told <- w.isOpen() }})
+	if err != nil || !w.isOpen() {
+		t.Fatalf("the watch runs: %v, %v", w.isOpen(), err)
+	}
+	server.replies <- &etcdserverpb.WatchResponse{Canceled: true, CancelReason: "a test"}
+	select {
+	case open := <-told:
+		if open {
+			t.Error("a waiter that begins while the others are told that the watch was lost believes that it is watched")
+		}
+	case <-time.After(servers.Patience):
+		t.Error("nobody is told that the watch was lost")
+	}
+}
