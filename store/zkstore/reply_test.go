@@ -88,3 +88,26 @@ func TestWhyStaysUntilThereIsAReply(t *testing.T) {
 	c.greeted("b:2181", nil)
 	dialled("has not replied yet")
 }
+
+// TestLateLoss: that an earlier connection was lost, which is reported late or for the second time, ends only that one: the one that has replaced it stays, and is closed with the store.
+func TestLateLoss(t *testing.T) {
+	c := newConnector(&target{hosts: []string{"127.0.0.1:1"}, dial: servers.Patience, session: servers.Patience})
+	begun := func() *attempt {
+		t.Helper()
+		a, err := c.begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first := begun()
+	c.drop(first)
+	second := begun()
+	c.drop(first)
+	if second == first || begun() != second {
+		t.Fatal("an earlier connection was lost, and the one that has replaced it is not used any more")
+	}
+	c.close()
+	for range second.events { // until it is closed
+	}
+}
