@@ -1,6 +1,7 @@
 package natsstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -267,6 +268,85 @@ func TestLostConnectionEndsWatches(t *testing.T) {
 		}
 		return ended
 	})
+}
+
+// A hooked context lets a test go first, each time when somebody asks for its deadline.
+type hooked struct {
+	context.Context
+
+	first func()
+}
+
+func (h hooked) Deadline() (time.Time, bool) {
+	h.first()
+	return h.Context.Deadline()
+}
+
+// TestConnectionLostWhileSubscribing: a watch whose connection is lost and made again before it has begun ends at once: what was released in between is not reported.
+func TestConnectionLostWhileSubscribing(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	earlier, err := s.Watch(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, lost := js.Conn().NumSubscriptions(), false
+	ctx := hooked{t.Context(), func() {
+		if lost || js.Conn().NumSubscriptions() == before {
+			return // it has not subscribed
+		}
+		lost = true
+		if err := js.Conn().ForceReconnect(); err != nil {
+			t.Error(err)
+		}
+		for range earlier { // until the store has noticed
+		}
+	}}
+	wake, err := s.Watch(ctx, []string{"a"})
+	if err != nil || !lost {
+		t.Fatalf("the connection was lost: %t, %v", lost, err)
+	}
+	for range 30 { // one that has ended may still pass on a value or two
+		if err := js.Conn().Publish("$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.KV_"+bucket, []byte("{}")); err != nil { // which wakes
+			t.Fatal(err)
+		}
+		select {
+		case _, open := <-wake:
+			if !open {
+				return
+			}
+		case <-time.After(servers.Patience):
+			t.Fatal("the watch is silent, and has not ended")
+		}
+	}
+	t.Error("the watch goes on")
+}
+
+// TestWatchThatFails: nothing is left of a watch that could not begin: the server would go on choosing it.
+func TestWatchThatFails(t *testing.T) {
+	l := newLiar(t, shared(t).Addr)
+	js := connect(t, l.Addr().String())
+	s := made(t, js, natsstore.Config{Bucket: fresh()})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	before := js.Conn().NumSubscriptions()
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	silent := func(payload []byte) []byte {
+		if !bytes.Contains(payload, []byte("stream_msg_get_response")) {
+			return payload
+		}
+		cancel()
+		return nil
+	}
+	l.lie.Store(&silent)
+	if _, err := s.Watch(ctx, []string{"a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the context has ended", err)
+	}
+	if n := js.Conn().NumSubscriptions() - before; n != 0 {
+		t.Errorf("there are %d subscriptions more", n)
+	}
 }
 
 // woken waits for a value of a watch.

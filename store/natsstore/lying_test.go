@@ -257,6 +257,41 @@ func TestLeaderThatWasCutOff(t *testing.T) {
 	}
 }
 
+// TestCapabilitiesWhileItWrites: what a store itself has written after a server was asked for the state of the bucket does not mean that the sequence has fallen.
+func TestCapabilitiesWhileItWrites(t *testing.T) {
+	l := newLiar(t, shared(t).Addr)
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh(), Synced: true})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	var before []byte
+	written := make(chan error, 1)
+	late := func(payload []byte) []byte { // the state comes after what was written since
+		switch {
+		case !isInfo(payload):
+			return payload
+		case before == nil:
+			before = bytes.Clone(payload)
+			go func() { _, err := acquire(background, s, "b", "x", time.Hour); written <- err }()
+			return nil
+		case len(written) == 0:
+			return nil // it is asked again
+		}
+		return before
+	}
+	l.lie.Store(&late)
+	if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != store.Yes {
+		t.Errorf("fencing: %+v, %v", c.Fencing, err)
+	}
+	l.lie.Store(nil)
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acquire(background, s, "c", "x", time.Hour); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
 // TestFallenSequenceThatCatchesUp: that a sequence has fallen is noticed also if others have written so much that it has caught up: before the message is confirmed
 // with which that is asked, or when its confirmation was lost. Of a cluster, the leader that showed an earlier sequence is the one that shows a later one then.
 func TestFallenSequenceThatCatchesUp(t *testing.T) {
