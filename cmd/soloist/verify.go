@@ -57,7 +57,7 @@ when a signal ends it; a second signal ends it at once.`,
 				return usage("--replicas %d: give 2 to 100", c.Replicas)
 			}
 			if c.Within == 0 {
-				c.Within = 10*c.For + 10*time.Minute
+				c.Within = longestRun(c.For)
 			}
 			if c.Within < c.For {
 				return usage("--within %v: give at least --for, which is %v", c.Within, c.For)
@@ -77,6 +77,9 @@ when a signal ends it; a second signal ends it at once.`,
 	a.outputFlag(cmd)
 	return cmd
 }
+
+// longestRun is --within where it is not given.
+func longestRun(least time.Duration) time.Duration { return 10*least + 10*time.Minute }
 
 // verifyReplicaCommand is what the processes of a verification run.
 func (a *app) verifyReplicaCommand() *cobra.Command {

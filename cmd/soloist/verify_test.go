@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/verify"
 )
@@ -40,6 +41,13 @@ func TestReportTakesThePlaceOfAnother(t *testing.T) {
 	w.Close()
 	if text, err := io.ReadAll(r); err != nil || string(text) != "new" {
 		t.Errorf("%v; the pipe got %q", err, text)
+	}
+}
+
+// A short run is given minutes to reach its minimum, as the help says.
+func TestShortRunIsGivenMinutes(t *testing.T) {
+	if got := longestRun(time.Second); got != 10*time.Second+10*time.Minute {
+		t.Errorf("a run of a second is void after %v, want ten times as long, and 10m", got)
 	}
 }
 

@@ -241,6 +241,17 @@ func TestClockThatIsPutBack(t *testing.T) {
 	}
 }
 
+// The director keeps the latest that the wall clock has shown.
+func TestLatestWallClockIsKept(t *testing.T) {
+	d := newDirector(Config{})
+	d.over()
+	before := d.zero.Add(time.Hour) // from which it is put back
+	d.zero = before
+	if d.over(); d.zero.IsZero() || !d.zero.Equal(before) {
+		t.Errorf("the wall clock showed %v at the instant 0, and %v is kept", before, d.zero)
+	}
+}
+
 // A store without a clock may refuse a name for longer than its lease lasts, to a process that first sees it.
 func TestLateRefusalsOfAStoreWithoutAClock(t *testing.T) {
 	granted := asked(proof.Acquire, "a", "@n/lock/y", 1, 0, 10*ms, proof.Granted)

@@ -201,7 +201,7 @@ func (r *recorder) belief(what string, limit int, holder string, token int64) *b
 
 // look asks the lease, and notes that it was held at an instant that is surely before the answer. A lease that is held
 // now was held at every instant since its grant.
-func (b *belief) look(lease *soloist.Lease) bool {
+func (b *belief) look(lease interface{ Err() error }) bool {
 	now := fleet.Now()
 	if lease.Err() != nil {
 		return false

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -199,11 +200,33 @@ func TestPauseEndsWithTheVerification(t *testing.T) {
 	servers.Wait(t, "it goes on", func() bool { return !p.Stopped() })
 }
 
-// A run goes on until it has its minimum, and its TTL becomes longer than the store takes to answer.
+// A cleaned store notes until when it may be listed, on the clock of the events.
+type cleaned struct {
+	store.Store
+	until *time.Duration
+}
+
+func (s cleaned) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	if end, ok := ctx.Deadline(); ok {
+		*s.until = time.Until(end) + fleet.Now()
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+func (s cleaned) Unwrap() store.Store { return s.Store }
+
+// A run goes on until it has its minimum, and its TTL becomes longer than the store takes to answer. There is time to
+// remove what is left once the leases of that TTL are over.
 func TestSlowStoreIsGivenTime(t *testing.T) {
 	c := configured(t, "slow=50ms", "kill,lose")
 	c.TTL = 200 * time.Millisecond
+	var until time.Duration
+	open := c.Open
+	c.Open = func() (store.Store, error) { s, err := open(); return cleaned{s, &until}, err }
 	r := verified(t, c)
+	if least := r.events[len(r.events)-1].At + 5*time.Minute + 4*r.TTL; until < least {
+		t.Errorf("records are removed until %v after the start of the host, want %v at least, with leases of %v", until, least, r.TTL)
+	}
 	mustBe(t, r, Held, "")
 	if r.TTL <= r.FirstTTL {
 		t.Errorf("the TTL is %v, as at the beginning, where each call takes 50 ms", r.TTL)

@@ -78,3 +78,21 @@ func TestWorkBeginsWhenItsLeaseWasSeen(t *testing.T) {
 		})
 	}
 }
+
+// A slowLease answers that it is held, and may have ended by the time that its answer arrives.
+type slowLease struct{ asked time.Duration }
+
+func (l *slowLease) Err() error {
+	for l.asked = fleet.Now(); fleet.Now() <= l.asked; {
+	}
+	return nil
+}
+
+// A belief is of the instant before the lease was asked: the process may be stopped before it notes the answer.
+func TestBeliefIsOfWhenTheLeaseWasAsked(t *testing.T) {
+	var lease slowLease
+	b := newRecorder(io.Discard).belief("a", 1, "x", 1)
+	if !b.look(&lease) || b.e.At > lease.asked || b.e.Until > lease.asked {
+		t.Errorf("believed from %v until %v, and the lease was asked at %v", b.e.At, b.e.Until, lease.asked)
+	}
+}
