@@ -121,22 +121,27 @@ func TestReleaseWithoutAReplyStaysUnknown(t *testing.T) {
 	}
 }
 
-// What a release records is tried for as long as the lease may last, which an extension can have made longer than its TTL.
+// What a release records is tried for as long as the lease may last, which an extension can have made longer than its TTL,
+// also one that had no reply.
 func TestAnExtensionBoundsTheRelease(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(el.Extend(background, time.Hour), el.Check(background)); err != nil {
-			t.Fatal(err)
-		}
-		s.Break(errors.New("away"))
-		time.AfterFunc(10*time.Minute, s.Heal)
-		if err := el.Done(); err != nil {
-			t.Error(err)
-		}
-	})
+	for what, replies := range map[string]bool{"a reply": true, "no reply": false} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+				el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
+				must(t, err)
+				if replies {
+					must(t, el.Extend(background, time.Hour))
+				} else {
+					s.LoseReplies(1)
+					wantIs(t, "extending", el.Extend(background, time.Hour), soloist.ErrUnknown)
+				}
+				must(t, el.Check(background))
+				s.Break(errors.New("away"))
+				time.AfterFunc(10*time.Minute, s.Heal)
+				must(t, el.Done())
+			})
+		})
+	}
 }
 
 // A release that records nothing is not tried for longer than two request timeouts, however long its lease lasts: that ends by itself.
