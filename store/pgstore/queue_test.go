@@ -422,6 +422,22 @@ func TestNewsOfAnEarlierRequestTellWhenTheLeaseBegan(t *testing.T) {
 	}
 }
 
+// A lease that its holder has already began with the request at the latest, also where the server's clock was set back since.
+func TestLeaseThatIsHeldAlreadyBeganBeforeTheRequest(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	for _, back := range []time.Duration{0, 30 * time.Minute} {
+		name := fmt.Sprint("set back by ", back)
+		lease := take(t, s, name, "a", time.Hour)
+		lease.Token += back.Microseconds()
+		run(t, s.pool, "UPDATE "+s.tables.records+" SET locked_at = locked_at + $1::interval, lock_until = lock_until + $1::interval, "+
+			"token = $2 WHERE name = $3", back, lease.Token, name)
+		grant, after, err := s.Queue(background, claim(name, "a", time.Hour))
+		if err != nil || grant.Token != lease.Token || after > 0 {
+			t.Errorf("%s: %+v, after %v, %v; want token %d, of a lease that did not begin later", name, grant, after, err, lease.Token)
+		}
+	}
+}
+
 // narrow opens another handle with one connection, beside the one that listens, which can be taken away from it.
 func narrow(t testing.TB, s *Store) *Store {
 	t.Helper()
