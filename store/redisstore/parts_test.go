@@ -1,12 +1,17 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
 )
 
 // The permits of a semaphore are in one part of a cluster: choosing one is one request.
@@ -70,5 +75,58 @@ func TestChoosingPassesByAPartOfNoUse(t *testing.T) {
 		if i, err := choose(names[:1], "d"); i != 0 || !errors.Is(err, store.ErrTokens) {
 			t.Errorf("of %q: %d, %v", names[:1], i, err)
 		}
+	}
+}
+
+// A mumbler is a hook of a client that makes the grants of choices unreadable.
+type mumbler struct{}
+
+func (mumbler) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (mumbler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (mumbler) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		if script, ok := c.(interface {
+			Val() any
+			SetVal(any)
+		}); ok {
+			text, _ := script.Val().(string)
+			if tag, numbers, _ := strings.Cut(text, " "); len(numbers) == 16 { // which was chosen, and its token
+				script.SetVal(tag + " " + numbers[:8] + strings.Repeat("\x00", 8))
+			}
+		}
+		return err
+	}
+}
+
+// A grant that cannot be read ends a choice as unknown: no other name of another part of a cluster is taken as well.
+func TestChoiceEndsWithAGrantThatCannotBeRead(t *testing.T) {
+	cluster := sharedCluster(t)
+	if cluster.Nodes == nil {
+		t.Skip("the cluster is somebody else's")
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{cluster.Nodes[0].Addr}, ContextTimeoutEnabled: true, MaxRetries: -1})
+	t.Cleanup(func() { client.Close() })
+	client.AddHook(mumbler{})
+	own := prefix()
+	s, err := redisstore.New(client, redisstore.Config{Prefix: own})
+	must(t, err)
+	names := make([]string, 20) // in many parts
+	for i := range names {
+		names[i] = fmt.Sprint("name ", i)
+	}
+	if _, _, err := s.Choose(t.Context(), names, store.Claim{Holder: "a", TTL: time.Hour}); !isUnknown(err) {
+		t.Errorf("choosing: %v", err)
+	}
+	var taken []string
+	for r, err := range open(t, cluster.URL+"?prefix="+own).List(t.Context(), "") {
+		must(t, err)
+		taken = append(taken, r.Name)
+	}
+	if len(taken) != 1 {
+		t.Errorf("taken: %s; want one name", strings.Join(taken, ", "))
 	}
 }
