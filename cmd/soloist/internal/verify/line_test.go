@@ -84,7 +84,9 @@ func TestRefusalTellsOfTheClaimBefore(t *testing.T) {
 			l := &link{Store: memstore.New(), net: newNetwork(rec, orders{TTL: time.Second})}
 			l.queued(event{ID: 1, Event: proof.Event{At: now - test.before}}, claim, store.Grant{}, 0, store.ErrHeld)
 			l.queued(event{ID: 2, Event: proof.Event{At: now - test.before}}, claim, store.Grant{}, 0, store.ErrHeld)
-			if all := written(t, rec, &told); (len(all) == 1 && all[0].ID == 1 && all[0].Result == proof.Failed) != test.known || len(all) > 1 {
+			all := written(t, rec, &told)
+			known := len(all) == 1 && all[0].ID == 1 && all[0].Result == proof.Failed
+			if known != test.known || len(all) > 1 {
 				t.Errorf("told %v; want that the claim before is known to be without effect: %v", all, test.known)
 			}
 		})
