@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -96,6 +97,18 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	claim := func(replica string, token int64, at time.Duration, name string) event {
 		return asked(proof.Acquire, replica, name, token, at, at+ms, proof.Granted)
 	}
+	failing := func(e event) event {
+		e.Result = proof.Failed
+		return e
+	}
+	lost := func(e event) event {
+		e.Result = proof.Lost
+		return e
+	}
+	given := func(e event) event { // back, unprocessed
+		e.Mark = 0
+		return e
+	}
 	const job, el = "@n/job/job", "@n/element/elements/1"
 	for name, c := range map[string]struct {
 		events []event
@@ -121,6 +134,14 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 			{Event: proof.Event{Kind: proof.Swept, At: 5 * ms}}, claim("b", 4, 9*ms, el)}, proof.Linearizability},
 		"a mark that a sweep may forget": {[]event{claim("a", 3, 0, el), kept(done("a", 3, 2*ms), ms),
 			{Event: proof.Event{Kind: proof.Swept, At: 5 * ms}}, claim("b", 4, 9*ms, el)}, ""},
+		"a grant 5 % before the TTL":                       {[]event{claim("a", 5, 0, "x"), claim("b", 6, 949*ms, "x")}, proof.Linearizability},
+		"a grant before the TTL by a clock that runs fast": {[]event{claim("a", 5, 0, "x"), claim("b", 6, 992*ms, "x")}, ""},
+		"the last run failed": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms),
+			claim("a", 2, 500*ms, job), failing(begun(2, 1000, 502*ms)), ended(2, 1000, 504*ms)}, ""},
+		"an element that was given back": {[]event{claim("a", 3, 0, el), element(3, ms), given(done("a", 3, 2*ms)),
+			claim("b", 4, 5*ms, el), element(4, 9*ms), done("b", 4, 20*ms)}, ""},
+		"an element whose lease was lost": {[]event{claim("a", 3, 0, el), element(3, ms),
+			claim("b", 4, 1010*ms, el), lost(done("a", 3, 1020*ms)), element(4, 1030*ms), done("b", 4, 1040*ms)}, ""},
 		"an element":                 {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms)}, ""},
 		"an element processed again": {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms), element(4, 9*ms)}, proof.ElementsChecker},
 		"an element processed again, before its release is repeated": {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms), element(4, 9*ms), done("a", 3, 20*ms)}, proof.ElementsChecker},
@@ -191,6 +212,9 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 			if !strings.Contains(strings.Join(r.Void, "\n"), c.want) || !strings.Contains(r.Text(), c.want) {
 				t.Errorf("%q is not among the reasons: %q", c.want, r.Void)
 			}
+			if c.want == "" != (len(r.Void) == 0) || name == "errors" && (r.Figures.Errors != 2000 || r.Figures.ErrorShare < 0.87 || r.Figures.ErrorShare > 0.89) {
+				t.Errorf("void is %q, and %d errors are %v of all", r.Void, r.Figures.Errors, r.Figures.ErrorShare)
+			}
 			if len(r.Minimum) != len(leastWork)-1+len(c.faults) && !strings.Contains(name, "forgets") { // without sweeps
 				t.Errorf("what was reached is not in the report: %v", r.Minimum)
 			}
@@ -237,6 +261,89 @@ func TestClockThatIsPutBack(t *testing.T) {
 		early := slices.ContainsFunc(r.Violations, func(v proof.Violation) bool { return v.Checker == proof.JobsChecker })
 		if early != seen.IsZero() {
 			t.Errorf("if the clock was seen before it was put back: %v, violations: %v", !seen.IsZero(), r.Violations)
+		}
+	}
+}
+
+// A run may begin as much before it is due by the clock of this host as clocks are set at a time, and no sooner.
+func TestRunBeginsWhenItIsDue(t *testing.T) {
+	shown := zero().Add(time.Hour) // later than now, so that it is what counts
+	at := time.Minute
+	for early, want := range map[time.Duration]bool{40 * ms: true, 300 * ms: false} {
+		mark := shown.Add(at + early).UnixMilli()
+		r := reportOf(slices.Concat(enough(), caught(), []event{asked(proof.Acquire, "a", "@n/job/job", 1, at-ms, at, proof.Granted),
+			{Event: proof.Event{Kind: proof.Run, Name: "job", Token: 1, Mark: mark, At: at, Until: at + ms, Result: proof.Okay}}}))
+		r.zero = shown
+		if r.check(Config{Namespace: "n"}); (len(r.Violations) == 0) != want {
+			t.Errorf("a run that began %v before it was due: %v", early, r.Violations)
+		}
+	}
+}
+
+// The clients that are unsafe on purpose are caught when both believe in their lock at once, and not by less.
+func TestUnsafeClientsAreCaughtTogether(t *testing.T) {
+	alone := believed("u1", "@n/"+control, 1, 0, 10*ms)
+	for name, events := range map[string][]event{
+		"one": {alone}, "one after the other": {alone, believed("u2", "@n/"+control, 2, 10*ms, 15*ms)},
+		"two of another name": {alone, believed("a", "@n/lock/x", 1, 0, 10*ms), believed("b", "@n/lock/x", 2, 5*ms, 15*ms)},
+	} {
+		r := reportOf(slices.Concat(enough(), events))
+		r.check(Config{Namespace: "n"})
+		if why := "the two clients that are unsafe on purpose were not caught"; !slices.Contains(r.Void, why) {
+			t.Errorf("%s: void is %q, want %q", name, r.Void, why)
+		}
+		if other := name == "two of another name"; (len(r.Violations) > 0) != other {
+			t.Errorf("%s: violations: %v", name, r.Violations)
+		}
+	}
+}
+
+// What the unsafe clients have shown is not told, and what is told comes once, in the order of the checkers and of the names.
+func TestViolationsAreToldOnceAndInOrder(t *testing.T) {
+	var events []event
+	for _, name := range []string{"@n/lock/b", "@n/lock/a"} {
+		events = append(events, asked(proof.Acquire, "a", name, 5, 0, ms, proof.Granted), asked(proof.Acquire, "b", name, 4, 5000*ms, 5001*ms, proof.Granted),
+			believed("a", name, 5, 2*ms, 10*ms), believed("b", name, 4, 3*ms, 9*ms))
+	}
+	r := judged(events...)
+	if len(r.Verdicts.Violations) > 0 {
+		t.Errorf("told beside the violations: %v", r.Verdicts.Violations)
+	}
+	var told []string
+	for _, v := range r.Violations {
+		told = append(told, v.Checker+" of "+v.Name)
+	}
+	if len(told) < 4 || !slices.IsSorted(told) {
+		t.Errorf("told in the order %q", told)
+	}
+}
+
+// The report is on what its director has seen.
+func TestReportIsOfWhatTheDirectorSaw(t *testing.T) {
+	d := &director{Config: Config{TTL: 7 * time.Second}, span: proof.Span{From: time.Hour, To: 2 * time.Hour}, zero: time.Unix(5, 0)}
+	d.events = []event{believed("a", "x", 2, 2*ms, 3*ms), believed("a", "x", 1, ms, 3*ms)}
+	r := d.report()
+	if r.TTL != d.TTL || r.span != d.span || !r.zero.Equal(d.zero) || r.MostErrors != mostErrors {
+		t.Errorf("of a TTL of %v, the span %v, the wall clock %v, and at most %v of errors", r.TTL, r.span, r.zero, r.MostErrors)
+	}
+	if len(r.events) != 2 || r.events[0].At > r.events[1].At {
+		t.Errorf("events are not in the order of their beginnings: %v", r.events)
+	}
+}
+
+// A replica that crashes is a violation, with what it said; one that ends by itself is a reason for the run to be void.
+func TestReplicasThatEndAreTold(t *testing.T) {
+	for want, crash := range map[Verdict]bool{Violated: true, Void: false} {
+		r := judged()
+		r.ended([]*fleet.EndedError{{Name: "r7", How: "exit status 2", Said: "its last words", Crashed: crash}})
+		r.judge()
+		if r.Verdict != want || !crash && len(r.Violations) > 0 || crash && len(r.Void) > 0 {
+			t.Errorf("crashed: %v; the verdict is %s: %v, %q", crash, r.Verdict, r.Violations, r.Void)
+		}
+		for _, part := range []string{"r7", "exit status 2", "its last words"} {
+			if text := r.Text(); !strings.Contains(text, part) {
+				t.Errorf("crashed: %v; %q is not told:\n%s", crash, part, text)
+			}
 		}
 	}
 }
