@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,5 +93,141 @@ func TestRefusalTellsOfTheClaimBefore(t *testing.T) {
 				t.Errorf("told %v; want that the claim before is known to be without effect: %v", all, test.known)
 			}
 		})
+	}
+}
+
+// What is known of the claims of a holder in a line is told when the next is answered: which of two was granted, and that one had no effect.
+func TestClaimsInALineAreTold(t *testing.T) {
+	held, unknown, refused := store.ErrHeld, store.AsUnknown(errors.New("cut")), errors.New("refused")
+	type call struct {
+		ago   time.Duration // since it was asked for
+		err   error
+		after time.Duration
+	}
+	for name, c := range map[string]struct {
+		calls []call
+		want  string // of each event that is told: its ID and its result
+	}{
+		"a grant":                             {[]call{{time.Hour, nil, 0}}, "1 granted"},
+		"a grant that it had":                 {[]call{{time.Hour, nil, -time.Minute}}, "1 granted"},
+		"a grant to the claim before":         {[]call{{time.Hour, unknown, 0}, {time.Minute, nil, -30 * time.Minute}}, "1 granted, 2 failed"},
+		"a grant to the claim just before":    {[]call{{time.Hour, unknown, 0}, {time.Minute, nil, -59 * time.Minute}}, "1 granted, 2 failed"},
+		"a grant after a claim without one":   {[]call{{time.Hour, unknown, 0}, {time.Minute, nil, 0}}, "2 granted"},
+		"a grant from before both claims":     {[]call{{time.Hour, unknown, 0}, {time.Minute, nil, -2 * time.Hour}}, "2 granted"},
+		"refusals":                            {[]call{{0, held, 0}, {0, held, 0}, {0, held, 0}}, "1 failed, 2 failed"},
+		"a refusal after one without answer":  {[]call{{0, unknown, 0}, {0, held, 0}}, ""},
+		"none with an answer after a refusal": {[]call{{0, held, 0}, {0, unknown, 0}, {0, held, 0}}, ""},
+		"an error":                            {[]call{{0, held, 0}, {0, refused, 0}, {0, held, 0}}, "2 failed, 1 failed"},
+		"a refusal in the next line":          {[]call{{0, held, 0}, {0, nil, 0}, {0, held, 0}}, "2 granted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told bytes.Buffer
+			rec, now := newRecorder(&told), fleet.Now()
+			l := &link{Store: memstore.New(), net: newNetwork(rec, orders{TTL: time.Second})}
+			for i, c := range c.calls {
+				e := event{ID: int64(i + 1), Event: proof.Event{At: now - c.ago, Until: proof.Never, Result: proof.Unknown}}
+				l.queued(e, store.Claim{Name: "a", Holder: "x", TTL: 24 * time.Hour}, store.Grant{Token: 7}, c.after, c.err)
+			}
+			var got []string
+			for _, e := range written(t, rec, &told) {
+				got = append(got, fmt.Sprint(e.ID, " ", e.Result))
+				if (e.Token == 7) != (e.Result == proof.Granted) || e.Until == proof.Never || e.At != now-c.calls[e.ID-1].ago {
+					t.Errorf("told %+v", e)
+				}
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("told %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A lease that a waiter was granted began when the store says, less what its clock may be faster by, and before it was told of.
+func TestGrantInALineBeginsWhenTheStoreSays(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{0: 0, 100 * time.Minute: 99 * time.Minute, 1000 * time.Minute: 500 * time.Minute} {
+		var told bytes.Buffer
+		rec, at := newRecorder(&told), fleet.Now()-500*time.Minute
+		l := &link{Store: memstore.New(), net: newNetwork(rec, orders{TTL: time.Second})}
+		l.queued(event{ID: 1, Event: proof.Event{At: at}}, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}, store.Grant{Token: 7}, after, nil)
+		if e := written(t, rec, &told)[0]; e.At < at+want || e.At > e.Until || after < 500*time.Minute && e.At != at+want {
+			t.Errorf("after %v it began after %v, want %v", after, e.At-at, want)
+		}
+	}
+}
+
+// A queue answers what it is told to.
+type queue struct {
+	store.Store
+	grant store.Grant
+	after time.Duration
+	left  bool
+	err   error
+}
+
+func (q queue) Queue(context.Context, store.Claim) (store.Grant, time.Duration, error) {
+	return q.grant, q.after, q.err
+}
+
+func (q queue) Leave(context.Context, string, string) (bool, error) { return q.left, q.err }
+
+// The client in a line is answered what the store answers, and a store without lines says so.
+func TestLinesAreAnsweredAsByTheStore(t *testing.T) {
+	linked := func(s store.Store) *link {
+		return &link{Store: s, net: newNetwork(newRecorder(io.Discard), orders{TTL: time.Second})}
+	}
+	held := &store.HeldError{Record: store.Record{Holder: "other", Token: 3}}
+	for name, q := range map[string]queue{
+		"granted": {grant: store.Grant{Token: 7}, after: time.Minute, left: true},
+		"held":    {err: held},
+		"unknown": {err: store.AsUnknown(errors.New("cut"))},
+		"failed":  {err: errors.New("refused")},
+		"not in":  {left: false},
+	} {
+		grant, after, err := linked(q).Queue(t.Context(), store.Claim{Name: "a", Holder: "x"})
+		if !errors.Is(err, q.err) || grant.Token != q.grant.Token || after != q.after {
+			t.Errorf("%s: queued: %v, %v, %v", name, grant, after, err)
+		}
+		if left, err := linked(q).Leave(t.Context(), "a", "x"); !errors.Is(err, q.err) || left != q.left {
+			t.Errorf("%s: left: %v, %v", name, left, err)
+		}
+	}
+	bare := linked(struct{ store.Store }{memstore.New()})
+	if _, _, err := bare.Queue(t.Context(), store.Claim{Name: "a", Holder: "x"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("queued where there is no line: %v", err)
+	}
+	if _, err := bare.Leave(t.Context(), "a", "x"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("left where there is no line: %v", err)
+	}
+}
+
+// A holder that has left a line was granted nothing by its last claim, if that had its answer and the holder was in the line.
+func TestLeavingTellsOfTheLastClaim(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue   queue
+		claimed error // what the claim before was answered; nil for none
+		want    bool
+	}{
+		"left":            {queue{left: true}, store.ErrHeld, true},
+		"left unanswered": {queue{left: true}, store.AsUnknown(errors.New("cut")), false},
+		"not in it":       {queue{left: false}, store.ErrHeld, false},
+		"no answer":       {queue{err: store.AsUnknown(errors.New("cut")), left: true}, store.ErrHeld, false},
+		"never asked":     {queue{left: true}, nil, false},
+	} {
+		var told bytes.Buffer
+		rec := newRecorder(&told)
+		c.queue.Store = memstore.New()
+		l := &link{Store: c.queue, net: newNetwork(rec, orders{TTL: time.Second})}
+		if c.claimed != nil {
+			l.queued(event{ID: 1, Event: proof.Event{Result: proof.Unknown}}, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}, store.Grant{}, 0, c.claimed)
+		}
+		_, _ = l.Leave(t.Context(), "a", "x")
+		if all := written(t, rec, &told); len(all) > 1 || (len(all) == 1 && all[0].ID == 1 && all[0].Result == proof.Failed) != c.want {
+			t.Errorf("%s: told %+v", name, all)
+		}
+		told.Reset()
+		_, _ = l.Leave(t.Context(), "a", "x")
+		if all := written(t, rec, &told); len(all) > 0 && c.want {
+			t.Errorf("%s: told again: %+v", name, all)
+		}
 	}
 }
