@@ -48,8 +48,8 @@ func TestFaultsOfTheNetwork(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   Fault
 		fails   error // of the store
-		ends    int   // the call of the store that ends the request; 0 before the first
-		reached int   // how often the store is
+		ends    int32 // the call of the store that ends the request; 0 before the first
+		reached int32 // how often the store is
 		faults  int
 		err     error // of the client, nil for none
 		slow    bool
@@ -79,10 +79,10 @@ func TestFaultsOfTheNetwork(t *testing.T) {
 				if c.ends == 0 {
 					cancel()
 				}
-				reached := 0
+				var reached atomic.Int32
 				begin := time.Now()
 				answers, err := through(ctx, n, []int{1, 2}, func(_ context.Context, asked []int) ([]int, error) {
-					if reached++; reached == c.ends {
+					if reached.Add(1) == c.ends {
 						cancel()
 					}
 					if !slices.Equal(asked, []int{1, 2}) {
@@ -92,8 +92,8 @@ func TestFaultsOfTheNetwork(t *testing.T) {
 				})
 				took := time.Since(begin)
 				n.late.Wait()
-				if !errors.Is(err, c.err) || c.err == nil && !slices.Equal(answers, []int{3, 4}) || reached != c.reached {
-					t.Errorf("answered %v, %v; the store was asked %d times", answers, err, reached)
+				if !errors.Is(err, c.err) || c.err == nil && !slices.Equal(answers, []int{3, 4}) || reached.Load() != c.reached {
+					t.Errorf("answered %v, %v; the store was asked %d times", answers, err, reached.Load())
 				}
 				if (took > 0) != c.slow || took > time.Minute {
 					t.Errorf("it took %v", took)
