@@ -72,3 +72,33 @@ func TestVerdictWithoutItsReport(t *testing.T) {
 		}
 	}
 }
+
+// The exit code is the one that the help gives to a verdict.
+func TestExitCodesOfVerdicts(t *testing.T) {
+	for verdict, code := range map[verify.Verdict]int{verify.Held: 0, verify.Violated: 1, verify.Void: 2} {
+		for _, format := range []string{"table", "json"} {
+			var out bytes.Buffer
+			a := &app{out: &out, output: format}
+			if err := a.conclude(&verify.Report{Verdict: verdict}, nil, nil); exitCode(err) != code {
+				t.Errorf("%s, as %s: exit code %d, want %d", verdict, format, exitCode(err), code)
+			}
+			if isJSON := strings.Contains(out.String(), `"verdict"`); isJSON != (format == "json") {
+				t.Errorf("%s, as %s: told %q", verdict, format, out.String())
+			}
+		}
+	}
+}
+
+// The bounds of the flags are as the help and the errors say.
+func TestBoundsOfAVerification(t *testing.T) {
+	const began = "in the memory of one process"
+	for args, says := range map[string]string{
+		"--for 1s": began, "--for 999ms": "--for 999ms", "--ttl 100ms": began, "--ttl 99ms": "--ttl 99ms", "--ttl 1h": began, "--ttl 1h1ms": "--ttl 1h0m0.001s",
+		"--replicas 2": began, "--replicas 100": began, "--replicas 101": "--replicas 101", "--for 2s --within 2s": began, "--for 2s --within 1s": "--within 1s",
+		"--for 1s --report " + filepath.Join(t.TempDir(), "no", "report"): "--report: ",
+	} {
+		if _, errs := invoked(t, "memory:", append([]string{"verify"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("verify %s: want %q, said %q", args, says, errs)
+		}
+	}
+}

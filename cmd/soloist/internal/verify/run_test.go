@@ -220,6 +220,7 @@ func (s cleaned) Unwrap() store.Store { return s.Store }
 func TestSlowStoreIsGivenTime(t *testing.T) {
 	c := configured(t, "slow=50ms", "kill,lose")
 	c.TTL = 200 * time.Millisecond
+	begun := time.Now()
 	var until time.Duration
 	open := c.Open
 	c.Open = func() (store.Store, error) { s, err := open(); return cleaned{s, &until}, err }
@@ -230,6 +231,15 @@ func TestSlowStoreIsGivenTime(t *testing.T) {
 	mustBe(t, r, Held, "")
 	if r.TTL <= r.FirstTTL {
 		t.Errorf("the TTL is %v, as at the beginning, where each call takes 50 ms", r.TTL)
+	}
+	if r.Seed != c.Seed || r.FirstTTL != c.TTL || !strings.HasPrefix(r.Store.Backend, "SQLite") || r.Figures.Left != 0 {
+		t.Errorf("of the seed %d, a TTL of %v, the store %q; %d records are left", r.Seed, r.FirstTTL, r.Store.Backend, r.Figures.Left)
+	}
+	if worked := r.span.To - r.span.From; worked < c.For || r.Figures.Seconds < worked.Seconds() || r.Figures.Seconds > time.Since(begun).Seconds() {
+		t.Errorf("it took %v s, and the replicas worked for %v", r.Figures.Seconds, worked)
+	}
+	if want := len(works) + 3; len(r.Minimum) != want { // the faults are kill, lose-request and lose-reply
+		t.Errorf("%d minima are told, want %d: %v", len(r.Minimum), want, r.Minimum)
 	}
 	for _, a := range r.Minimum {
 		if a.Reached < a.Least {
