@@ -40,7 +40,9 @@ func TestReplicasAreToldWhatToBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "orders")
 	d := newDirector(Config{
 		Namespace: "n", TTL: 7 * time.Second, Replicas: 3, Faults: []Fault{Kill, Slow}, Seed: 5,
-		Executable: "sh", Args: []string{"-c", `read -r line; printf '%s\n' "$line" >>` + path + `; echo '{"k":"ready","p":"somebody"}'; exec sleep 1000`},
+		Executable: "sh", Args: []string{"-c", `read -r line; printf '%s\n' "$line" >>` + path + `
+			echo '{"k":"ready","p":"somebody"}'
+			exec sleep 1000`},
 	})
 	d.resource = &guarded{url: "http://resource/"}
 	defer d.killAll()
@@ -71,7 +73,7 @@ func TestReplicasAreToldWhatToBe(t *testing.T) {
 	if len(names) != 5 || len(seeds) != 5 || unsafe != 2 {
 		t.Errorf("%d names, %d seeds, %d are unsafe", len(names), len(seeds), unsafe)
 	}
-	for _, e := range d.events { // a replica cannot tell of another
+	for _, e := range d.events { // a replica cannot speak for another
 		if delete(names, e.Replica); e.Kind != kindReady {
 			t.Errorf("told %+v", e)
 		}
@@ -87,7 +89,8 @@ func TestReplicasAreReplaced(t *testing.T) {
 	killed, ended := d.workers[0], d.controls[1]
 	before := fleet.Now()
 	d.strike(t.Context(), killed, Kill)
-	if e := d.events; len(e) != 1 || e[0].Kind != proof.Fault || Fault(e[0].Fault) != Kill || e[0].Replica != killed.Name || e[0].At < before || e[0].Until < e[0].At {
+	if e := d.events; len(e) != 1 || e[0].Kind != proof.Fault || Fault(e[0].Fault) != Kill || e[0].Replica != killed.Name ||
+		e[0].At < before || e[0].Until < e[0].At {
 		t.Errorf("told of the kill: %+v", e)
 	}
 	if err := ended.Signal(fleet.Kill); err != nil { // by somebody else
@@ -139,7 +142,8 @@ func TestVictimIsAReplicaThatWorks(t *testing.T) {
 	if d.pauses.Wait(); d.victim() != p {
 		t.Errorf("it was paused, and is not struck any more")
 	}
-	if e := d.events; len(e) > 1 || len(e) == 1 && (Fault(e[0].Fault) != PauseLong || e[0].Replica != p.Name || e[0].At < before || e[0].Until < e[0].At) {
+	if e := d.events; len(e) > 1 || len(e) == 1 && (Fault(e[0].Fault) != PauseLong || e[0].Replica != p.Name ||
+		e[0].At < before || e[0].Until < e[0].At) {
 		t.Errorf("told of the pause: %+v", e)
 	}
 	if err := p.End(fleet.Kill); err != nil {
@@ -247,7 +251,10 @@ func TestVerificationThatIsEndedRemovesItsRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		open := func() (store.Store, error) { return lent{s}, nil }
-		r, err := Run(ctx, Config{Open: open, Executable: c.executable, Args: []string{"-c", "echo >" + path + "; exec sleep 1000"}, Within: time.Hour, Namespace: "n", Replicas: 2, TTL: time.Second})
+		r, err := Run(ctx, Config{
+			Open: open, Executable: c.executable, Args: []string{"-c", "echo >" + path + "; exec sleep 1000"},
+			Namespace: "n", Replicas: 2, TTL: time.Second, Within: time.Hour,
+		})
 		if r != nil || !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}

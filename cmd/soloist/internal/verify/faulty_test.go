@@ -42,7 +42,8 @@ func TestRepetitionOutlastsItsRequest(t *testing.T) {
 	})
 }
 
-// Each fault of the network does what its name says, and is told when it takes effect; a client learns of a lost request what it learns of a lost reply.
+// Each fault of the network does what its name says, and is told when it takes effect; of a lost request a client learns what it
+// learns of a lost reply.
 func TestFaultsOfTheNetwork(t *testing.T) {
 	refused := errors.New("refused")
 	for name, c := range map[string]struct {
@@ -143,7 +144,8 @@ func TestOddsAreOfTheFaultsAskedFor(t *testing.T) {
 // A short pause is shorter than the TTL, and a long one longer, whatever is drawn.
 func TestPauses(t *testing.T) {
 	for _, x := range []float64{0, 0.5, 0.9999} {
-		if short, long := pauseFor(PauseShort, time.Second, x), pauseFor(PauseLong, time.Second, x); short <= 0 || short >= time.Second || long <= time.Second || long > 3*time.Second {
+		short, long := pauseFor(PauseShort, time.Second, x), pauseFor(PauseLong, time.Second, x)
+		if short <= 0 || short >= time.Second || long <= time.Second || long > 3*time.Second {
 			t.Errorf("a short pause of %v and a long one of %v", short, long)
 		}
 	}

@@ -30,7 +30,8 @@ func TestSpread(t *testing.T) {
 func TestFigures(t *testing.T) {
 	said := func(kind proof.Kind) event { return event{Event: proof.Event{Kind: kind}} }
 	f := figuresOf([]event{
-		said(kindReady), said(kindReady), said(kindBye), said(kindTrouble), faulted(Kill, "a", 0, ms), faulted(PauseLong, "a", 0, ms), faulted(PauseLong, "b", 0, ms),
+		said(kindReady), said(kindReady), said(kindBye), said(kindTrouble),
+		faulted(Kill, "a", 0, ms), faulted(PauseLong, "a", 0, ms), faulted(PauseLong, "b", 0, ms),
 		asked(proof.Acquire, "a", "x", 5, 10*ms, 15*ms, proof.Granted), asked(proof.Acquire, "b", "x", 5, 10*ms, 90*ms, proof.Held),
 		asked(proof.Extend, "a", "x", 5, 20*ms, 80*ms, proof.Granted), asked(proof.Acquire, "c", "x", 0, 10*ms, proof.Never, proof.Unknown),
 	})
@@ -53,27 +54,28 @@ func TestTakeOverIsFromADeathToTheNextGrant(t *testing.T) {
 	}
 	kill := func(replica string, at time.Duration) event { return faulted(Kill, replica, at, at+2*ms) }
 	held := func(e event) event { e.Result = proof.Held; return e }
+	ax, ay, bx, dead, once := grant("a", "x", 0, ms), grant("a", "y", 0, ms), grant("b", "x", 50*ms, 60*ms), kill("a", 10*ms), []time.Duration{50 * ms}
 	for name, c := range map[string]struct {
 		events  []event
 		spans   []time.Duration
 		holders int
 	}{
-		"taken over":           {[]event{grant("a", "x", 0, ms), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms)}, []time.Duration{50 * ms}, 1},
-		"taken over once":      {[]event{grant("a", "x", 0, ms), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms), grant("c", "x", 70*ms, 80*ms)}, []time.Duration{50 * ms}, 1},
-		"refused at first":     {[]event{grant("a", "x", 0, ms), kill("a", 10*ms), held(grant("b", "x", 20*ms, 30*ms)), grant("b", "x", 50*ms, 60*ms)}, []time.Duration{50 * ms}, 1},
-		"never taken over":     {[]event{grant("a", "x", 0, ms), kill("a", 10*ms)}, nil, 1},
-		"given back":           {[]event{grant("a", "x", 0, ms), release("a", "x", 2*ms, proof.Okay), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms)}, nil, 0},
-		"perhaps given back":   {[]event{grant("a", "x", 0, ms), release("a", "x", 2*ms, proof.Unknown), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms)}, []time.Duration{50 * ms}, 1},
-		"one of two":           {[]event{grant("a", "x", 0, ms), grant("a", "y", 0, ms), release("a", "y", 2*ms, proof.Okay), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms), grant("b", "y", 50*ms, 60*ms)}, []time.Duration{50 * ms}, 1},
-		"two":                  {[]event{grant("a", "x", 0, ms), grant("a", "y", 0, ms), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms), grant("b", "y", 60*ms, 70*ms)}, []time.Duration{50 * ms, 60 * ms}, 1},
-		"another was killed":   {[]event{grant("a", "x", 0, ms), kill("c", 10*ms), release("a", "x", 20*ms, proof.Okay), grant("b", "x", 50*ms, 60*ms)}, nil, 0},
-		"paused":               {[]event{grant("a", "x", 0, ms), faulted(PauseLong, "a", 10*ms, 40*ms), grant("b", "x", 50*ms, 60*ms)}, nil, 0},
-		"an element":           {[]event{grant("a", "@n/element/e/1", 0, ms), kill("a", 10*ms), grant("b", "@n/element/e/1", 50*ms, 60*ms)}, nil, 1},
-		"an announcement":      {[]event{grant("a", "@n/replica/a", 0, ms), kill("a", 10*ms), grant("b", "@n/replica/a", 50*ms, 60*ms)}, nil, 0},
-		"answered in the wink": {[]event{grant("a", "x", 0, 9*ms), release("b", "x", ms, proof.Lost), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms)}, []time.Duration{50 * ms}, 1},
-		"not answered":         {[]event{asked(proof.Acquire, "a", "x", 1, 0, 20*ms, proof.Unknown), kill("a", 10*ms), grant("b", "x", 50*ms, 60*ms)}, nil, 0},
-		"released by a slow call": {[]event{grant("a", "x", 0, ms), asked(proof.Release, "a", "x", 1, 2*ms, 30*ms, proof.Okay), grant("a", "y", 3*ms, 4*ms),
-			kill("a", 40*ms), grant("b", "x", 50*ms, 60*ms)}, nil, 1},
+		"taken over":           {[]event{ax, dead, bx}, once, 1},
+		"taken over once":      {[]event{ax, dead, bx, grant("c", "x", 70*ms, 80*ms)}, once, 1},
+		"refused at first":     {[]event{ax, dead, held(grant("b", "x", 20*ms, 30*ms)), bx}, once, 1},
+		"never taken over":     {[]event{ax, dead}, nil, 1},
+		"given back":           {[]event{ax, release("a", "x", 2*ms, proof.Okay), dead, bx}, nil, 0},
+		"perhaps given back":   {[]event{ax, release("a", "x", 2*ms, proof.Unknown), dead, bx}, once, 1},
+		"one of two":           {[]event{ax, ay, release("a", "y", 2*ms, proof.Okay), dead, bx, grant("b", "y", 50*ms, 60*ms)}, once, 1},
+		"two":                  {[]event{ax, ay, dead, bx, grant("b", "y", 60*ms, 70*ms)}, []time.Duration{50 * ms, 60 * ms}, 1},
+		"another was killed":   {[]event{ax, kill("c", 10*ms), release("a", "x", 20*ms, proof.Okay), bx}, nil, 0},
+		"paused":               {[]event{ax, faulted(PauseLong, "a", 10*ms, 40*ms), bx}, nil, 0},
+		"an element":           {[]event{grant("a", "@n/element/e/1", 0, ms), dead, grant("b", "@n/element/e/1", 50*ms, 60*ms)}, nil, 1},
+		"an announcement":      {[]event{grant("a", "@n/replica/a", 0, ms), dead, grant("b", "@n/replica/a", 50*ms, 60*ms)}, nil, 0},
+		"answered in the wink": {[]event{grant("a", "x", 0, 9*ms), release("b", "x", ms, proof.Lost), dead, bx}, once, 1},
+		"not answered":         {[]event{asked(proof.Acquire, "a", "x", 1, 0, 20*ms, proof.Unknown), dead, bx}, nil, 0},
+		"released by a slow call": {[]event{ax, asked(proof.Release, "a", "x", 1, 2*ms, 30*ms, proof.Okay), grant("a", "y", 3*ms, 4*ms),
+			kill("a", 40*ms), bx}, nil, 1},
 	} {
 		before := slices.Clone(c.events)
 		spans, holders := takeoversOf(c.events)

@@ -52,33 +52,35 @@ func TestCallIsOneAnswer(t *testing.T) {
 	}
 }
 
-// A TTL is too short if half of the answers in a window take more than a tenth of it; the next is at least twice as long, at most eight times, and no longer than
-// the longest.
+// A TTL is too short if half of the answers in a window take more than a tenth of it; the next is at least twice as long, at most
+// eight times, and no longer than the longest.
 func TestLongerTTL(t *testing.T) {
 	for name, c := range map[string]struct {
 		ttl, took time.Duration
 		calls     int           // of which half took that long, and the others no time
+		more      int           // that took no time
 		window    time.Duration // before now
 		longer    time.Duration // 0 if the TTL is long enough
 	}{
-		"a tenth":                {time.Second, 100 * ms, leastCalls, time.Minute, 0},
-		"more than a tenth":      {time.Second, 106 * ms, leastCalls, time.Minute, 2100 * ms},
-		"a fifth":                {time.Second, 200 * ms, leastCalls, time.Minute, 4 * time.Second},
-		"very long":              {time.Second, 10 * time.Second, leastCalls, time.Minute, 8 * time.Second},
-		"few calls":              {time.Second, 10 * time.Second, leastCalls - 1, time.Minute, 0},
-		"a short window":         {500 * ms, 10 * time.Second, leastCalls, 0, 0},
-		"a window of a few TTLs": {time.Hour, 10 * time.Hour, leastCalls, 4 * time.Hour, 0},
-		"the longest":            {9 * time.Minute, time.Hour, leastCalls, time.Hour, longestTTL},
-		"the longest already":    {longestTTL, time.Hour, leastCalls, time.Hour, 0},
+		"a tenth":                {time.Second, 100 * ms, leastCalls, 0, time.Minute, 0},
+		"more than a tenth":      {time.Second, 106 * ms, leastCalls, 0, time.Minute, 2100 * ms},
+		"a fifth":                {time.Second, 200 * ms, leastCalls, 0, time.Minute, 4 * time.Second},
+		"less than half":         {time.Second, time.Second, leastCalls, 10, time.Minute, 0},
+		"very long":              {time.Second, 10 * time.Second, leastCalls, 0, time.Minute, 8 * time.Second},
+		"few calls":              {time.Second, 10 * time.Second, leastCalls - 1, 0, time.Minute, 0},
+		"a short window":         {500 * ms, 10 * time.Second, leastCalls, 0, 0, 0},
+		"a window of a few TTLs": {5 * time.Minute, time.Hour, leastCalls, 0, 20 * time.Minute, 0},
+		"the longest":            {9 * time.Minute, time.Hour, leastCalls, 0, time.Hour, longestTTL},
+		"the longest already":    {longestTTL, time.Hour, leastCalls, 0, time.Hour, 0},
 	} {
 		g := newGauge(c.ttl)
 		g.since -= c.window
 		if c.window == 0 {
 			g.since = fleet.Now() + time.Hour // so that no machine is so slow
 		}
-		for i := range c.calls {
+		for i := range c.calls + c.more {
 			at, took := time.Duration(i)*24*time.Hour, c.took
-			if i < c.calls/2 {
+			if i < c.calls/2+c.more {
 				took = 0
 			}
 			g.add(event{Event: proof.Event{Kind: proof.Acquire, Replica: "a", At: at, Until: at + took, Result: proof.Granted}})

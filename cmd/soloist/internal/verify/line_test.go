@@ -96,7 +96,8 @@ func TestRefusalTellsOfTheClaimBefore(t *testing.T) {
 	}
 }
 
-// What is known of the claims of a holder in a line is told when the next is answered: which of two was granted, and that one had no effect.
+// What is known of the claims of a holder in a line is told when the next is answered: which of two was granted, and that one had
+// no effect.
 func TestClaimsInALineAreTold(t *testing.T) {
 	held, unknown, refused := store.ErrHeld, store.AsUnknown(errors.New("cut")), errors.New("refused")
 	type call struct {

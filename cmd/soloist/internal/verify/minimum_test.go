@@ -106,8 +106,8 @@ func reached(now time.Duration, faults ...Fault) *count {
 	return n
 }
 
-// A run goes on until there is the least of each kind of work and of each fault, with work of each kind in its last third, and the unsafe
-// clients were caught. A run that lacks work or faults at its end is void for that.
+// A run goes on until there is the least of each kind of work and of each fault, with work of each kind in its last third, and the
+// unsafe clients were caught; one that ends without such work or faults is void for that.
 func TestMinimumIsOfEachKind(t *testing.T) {
 	span := proof.Span{From: 40 * time.Second, To: 100 * time.Second}
 	faults := []Fault{Kill, Slow}
@@ -159,8 +159,8 @@ func TestLeastAmounts(t *testing.T) {
 	}
 }
 
-// A run is over when it has lasted as long as it is to last since its work began and has its minimum, when the time for that has passed, or when too many replicas
-// have ended.
+// A run is over when it has lasted as long as it is to last since its work began and has its minimum, when the time for that has
+// passed, or when too many replicas have ended.
 func TestRunIsOver(t *testing.T) {
 	up := fleet.Now()
 	started, begun := up/4, up/2
@@ -215,7 +215,8 @@ func TestDirectorKeepsWhatIsToldLast(t *testing.T) {
 	if begun < before || d.done["a"] != 1 || d.done["b"] != 0 || len(d.gauge.took) != 1 {
 		t.Errorf("after an answer: begun at %v, %d answers, by %v", begun, len(d.gauge.took), d.done)
 	}
-	if len(d.events) != 2 || d.events[0].Result != proof.Granted || d.events[0].Replica != "a" || d.events[1].Result != proof.Unknown || d.events[1].Replica != "b" {
+	if len(d.events) != 2 || d.events[0].Result != proof.Granted || d.events[0].Replica != "a" ||
+		d.events[1].Result != proof.Unknown || d.events[1].Replica != "b" {
 		t.Errorf("kept: %+v", d.events)
 	}
 	for at := fleet.Now(); fleet.Now() <= at; {

@@ -70,7 +70,8 @@ func TestRequestBeginsWhenItIsMade(t *testing.T) {
 // An error is kept of what failed or has no known outcome, and not of what was refused; it is kept in short.
 func TestErrorsAreKeptInShort(t *testing.T) {
 	for err, want := range map[error]proof.Result{
-		store.ErrHeld: proof.Held, store.ErrLost: proof.Lost, store.AsUnknown(errors.New("why")): proof.Unknown, errors.New("why"): proof.Failed,
+		store.ErrHeld: proof.Held, store.ErrLost: proof.Lost,
+		store.AsUnknown(errors.New("why")): proof.Unknown, errors.New("why"): proof.Failed,
 	} {
 		var called, claimed event
 		called.answered(err)
@@ -88,7 +89,9 @@ func TestErrorsAreKeptInShort(t *testing.T) {
 
 // What the client tells its user is trouble, but not that somebody else has the name or has done the work.
 func TestTroubleIsNoRefusal(t *testing.T) {
-	for err, want := range map[error]bool{nil: false, store.ErrHeld: false, soloist.ErrHeld: false, soloist.ErrDone: false, errors.New("away"): true, soloist.ErrLost: true} {
+	for err, want := range map[error]bool{
+		nil: false, store.ErrHeld: false, soloist.ErrDone: false, errors.New("away"): true, soloist.ErrLost: true,
+	} {
 		var told bytes.Buffer
 		rec := newRecorder(&told)
 		rec.troubled(err)
@@ -120,7 +123,10 @@ func TestRunIsToldBeforeAndAfter(t *testing.T) {
 		var told bytes.Buffer
 		rec := newRecorder(&told)
 		events := rec.running(soloist.Run{Job: "job", ScheduledAt: time.UnixMilli(1500), Attempt: 3, Manual: true, Lease: lease}, 7*ms)
-		want := event{ID: 1, Event: proof.Event{Kind: proof.Run, Name: "job", Token: lease.Token(), Mark: 1500, Attempt: 3, Manual: true, At: 7 * ms, Until: proof.Never, Result: proof.Unknown}}
+		want := event{ID: 1, Event: proof.Event{
+			Kind: proof.Run, Name: "job", Token: lease.Token(), Mark: 1500, Attempt: 3, Manual: true,
+			At: 7 * ms, Until: proof.Never, Result: proof.Unknown,
+		}}
 		if begun := unflushed(t, &told); len(begun) != 1 || begun[0] != want {
 			t.Errorf("begun, and told: %+v, want %+v", begun, want)
 		}
@@ -166,7 +172,9 @@ func TestBeliefLastsFromTheFirstLookToTheLast(t *testing.T) {
 		t.Errorf("lost, and believed from %v to %v, not %v", b.e.At, b.e.Until, last)
 	}
 	b.end()
-	want := event{ID: 1, Event: proof.Event{Kind: proof.Belief, Name: "what", Holder: "holder", Token: 5, Limit: 2, At: b.e.At, Until: last}}
+	want := event{ID: 1, Event: proof.Event{
+		Kind: proof.Belief, Name: "what", Holder: "holder", Token: 5, Limit: 2, At: b.e.At, Until: last,
+	}}
 	all := written(t, rec, &told)
 	if len(all) == 0 || all[len(all)-1] != want {
 		t.Errorf("told: %+v, want %+v at last", all, want)
@@ -180,14 +188,15 @@ func TestBeliefLastsFromTheFirstLookToTheLast(t *testing.T) {
 
 // A belief that lasts is told every now and then, and at its end what was not told yet; one that never was is not told.
 func TestBeliefIsToldNowAndThen(t *testing.T) {
+	const h = time.Hour
 	for name, test := range map[string]struct {
 		at, told []time.Duration
 	}{
 		"never held":             {nil, nil},
-		"held for a moment":      {[]time.Duration{time.Hour}, []time.Duration{time.Hour}},
-		"held for a while":       {[]time.Duration{time.Hour, time.Hour + ms, time.Hour + 2*ms}, []time.Duration{time.Hour, time.Hour + 2*ms}},
-		"held for longer":        {[]time.Duration{time.Hour, time.Hour + ms, time.Hour + 30*ms, time.Hour + 31*ms}, []time.Duration{time.Hour, time.Hour + 30*ms, time.Hour + 31*ms}},
-		"told when it was ended": {[]time.Duration{time.Hour, time.Hour + 30*ms}, []time.Duration{time.Hour, time.Hour + 30*ms}},
+		"held for a moment":      {[]time.Duration{h}, []time.Duration{h}},
+		"held for a while":       {[]time.Duration{h, h + ms, h + 2*ms}, []time.Duration{h, h + 2*ms}},
+		"held for longer":        {[]time.Duration{h, h + ms, h + 30*ms, h + 31*ms}, []time.Duration{h, h + 30*ms, h + 31*ms}},
+		"told when it was ended": {[]time.Duration{h, h + 30*ms}, []time.Duration{h, h + 30*ms}},
 	} {
 		var told bytes.Buffer
 		rec := newRecorder(&told)

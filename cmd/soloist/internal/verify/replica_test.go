@@ -84,7 +84,7 @@ func TestUnsafeClientsAreCaught(t *testing.T) {
 	}
 }
 
-// A swept store forgets something whenever it is asked to.
+// A forgetful store forgets something whenever it is asked to.
 type forgetful struct{ store.Store }
 
 func (f forgetful) Sweep(context.Context, int) (int, error) { return 1, nil }
@@ -159,7 +159,9 @@ func TestReplicaEndsWithItsDirector(t *testing.T) {
 			}
 		}
 		go func() {
-			_ = json.NewEncoder(orderly).Encode(orders{Namespace: "n", Replica: "r1", TTL: time.Second, Unsafe: unsafe, Resource: "http://127.0.0.1:1/", Epoch: time.Now()})
+			_ = json.NewEncoder(orderly).Encode(orders{
+				Namespace: "n", Replica: "r1", TTL: time.Second, Unsafe: unsafe, Resource: "http://127.0.0.1:1/", Epoch: time.Now(),
+			})
 		}()
 		if err := Replica(t.Context(), open, in, out); err != nil {
 			t.Error(err)

@@ -26,7 +26,8 @@ func TestTextHasEachNumberInItsPlace(t *testing.T) {
 			Takeover: Spread{},
 		},
 		Verdicts: proof.Verdict{
-			Operations: 101, Grants: 102, Refusals: 103, Unknowns: 104, Beliefs: 105, Runs: 106, Elements: 107, Writes: 108, Stale: 109, Unchecked: 4,
+			Operations: 101, Grants: 102, Refusals: 103, Unknowns: 104,
+			Beliefs: 105, Runs: 106, Elements: 107, Writes: 108, Stale: 109, Unchecked: 4,
 		},
 	}
 	const want = `store          A Store 1.2
@@ -116,7 +117,10 @@ func TestTimelineShowsTheMiddleOfTheRun(t *testing.T) {
 	}
 	want := []string{
 		"lane leader/leader at 0", "900.0 wide 30.0 colour 2: c, token 10, for 500ms",
-		"lane lock/z at 18", "0.0 wide 300.0 colour 0: a, token 5, for 15s", "300.1 wide 1.0 colour 1: b, token 7, for 1ms", "600.0 wide 600.0 colour 1: b, token 6, for 20s",
+		"lane lock/z at 18",
+		"0.0 wide 300.0 colour 0: a, token 5, for 15s",
+		"300.1 wide 1.0 colour 1: b, token 7, for 1ms",
+		"600.0 wide 600.0 colour 1: b, token 6, for 20s",
 		"‖ at 0.0: pause-long of b", "✗ at 360.0: kill of a",
 	}
 	if !slices.Equal(got, want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/soloist-dev/soloist/internal/proof"
 )
 
-// The guarded resource accepts tokens that grow, refuses the others as stale, and tells of each write when it was decided; a write whose replica has gone
-// is not decided.
+// The guarded resource accepts tokens that grow, refuses the others as stale, and reports each write when it was decided, but
+// not one whose replica has gone before that.
 func TestGuardedResourceTellsOfEachWrite(t *testing.T) {
 	var mu sync.Mutex
 	var told []event
@@ -31,7 +31,10 @@ func TestGuardedResourceTellsOfEachWrite(t *testing.T) {
 		name  string
 		token int64
 		want  proof.Result
-	}{{"@n/lock/a b&c", 5, proof.Okay}, {"@n/lock/a b&c", 5, proof.Okay}, {"@n/lock/a b&c", 4, proof.Stale}, {"@n/lock/y", 4, proof.Okay}, {"@n/lock/a b&c", 6, proof.Okay}} {
+	}{
+		{"@n/lock/a b&c", 5, proof.Okay}, {"@n/lock/a b&c", 5, proof.Okay}, {"@n/lock/a b&c", 4, proof.Stale},
+		{"@n/lock/y", 4, proof.Okay}, {"@n/lock/a b&c", 6, proof.Okay},
+	} {
 		told = nil
 		r.write(t.Context(), w.name, w.token)
 		mu.Lock()

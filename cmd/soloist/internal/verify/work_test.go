@@ -72,7 +72,8 @@ func TestWhoHoldsANameAloneWrites(t *testing.T) {
 	}
 	defer g.close()
 	var beliefs []event
-	w := &workload{rec: newRecorder(&following{follow: func(e event) { beliefs = append(beliefs, e) }}), service: &resource{g.url, &http.Client{}}, ttl: time.Hour}
+	rec := newRecorder(&following{follow: func(e event) { beliefs = append(beliefs, e) }})
+	w := &workload{rec: rec, service: &resource{g.url, &http.Client{}}, ttl: time.Hour}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for limit, want := range map[int]bool{1: true, 2: false} {
 		writes, beliefs = 0, nil
@@ -151,7 +152,8 @@ func (p *paced) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 
 func (p *paced) Unwrap() store.Store { return nil }
 
-// Batches of elements grow while the store answers well within the TTL, become smaller when it does not, and are of one element after a failure.
+// Batches of elements grow while the store answers well within the TTL, become smaller when it does not, and are of one element
+// after a failure.
 func TestBatchesAreAsTheStoreIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &paced{Store: memstore.New()}
