@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
@@ -22,4 +24,13 @@ func GiveUp(ctx context.Context, s *Store) (ended <-chan struct{}, err error) {
 	}
 	l.nc.Close()
 	return l.done, nil
+}
+
+// Connection returns the connection of a store. ended is closed when the store does not look after that connection any more.
+func Connection(ctx context.Context, s *Store) (nc *nats.Conn, ended <-chan struct{}, err error) {
+	l, err := s.backend.links.get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.nc, l.done, nil
 }

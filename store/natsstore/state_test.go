@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"math"
 	"reflect"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -320,4 +322,22 @@ func TestForward(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDenialsAreLookedForUntilTheReply: a request that has its reply does not look any more at whether it is denied, however long the reply took.
+func TestDenialsAreLookedForUntilTheReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, took := range []time.Duration{0, 5 * look / 2} {
+			l := &link{}
+			left := weak.Make(l)
+			stop := l.whenDenied("a", nil, func(error) {})
+			time.Sleep(took)
+			stop()
+			l, stop = nil, nil
+			time.Sleep(2 * look)
+			if runtime.GC(); left.Value() != nil {
+				t.Errorf("after a reply that took %v it looks still", took)
+			}
+		}
+	})
 }
