@@ -113,27 +113,39 @@ func streamOf(t *testing.T, js jetstream.JetStream, bucket string) jetstream.Str
 	return stream.CachedInfo().Config
 }
 
-// TestAnotherBucketInItsPlace: a write to which nobody replies may tell that the bucket is gone. Another one that was made in its place since is examined before it is used.
+// TestAnotherBucketInItsPlace: a request to which nobody replies may tell that the bucket is gone. Another one that was made in its place since is examined before it is used.
 func TestAnotherBucketInItsPlace(t *testing.T) {
-	js, bucket := connect(t, shared(t).Addr), fresh()
-	s := made(t, js, natsstore.Config{Bucket: bucket})
-	g, err := acquire(background, s, "a", "x", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := streamOf(t, js, bucket)
-	if err := js.DeleteStream(background, cfg.Name); err != nil {
-		t.Fatal(err)
-	}
-	if err := extend(background, s, "a", "x", g.Token, time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
-		t.Fatalf("extended without a bucket: %v", err)
-	}
-	cfg.FirstSeq, cfg.MaxAge = uint64(time.Now().UnixMicro()), time.Hour
-	if _, err := js.CreateStream(background, cfg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, "max_age") {
-		t.Errorf("acquired with %v in a bucket that deletes leases after an hour, want that it is refused", err)
+	for what, do := range map[string]func(s *natsstore.Store, token int64) error{
+		"a write": func(s *natsstore.Store, token int64) error { return extend(background, s, "a", "x", token, time.Hour) },
+		"a read":  func(s *natsstore.Store, _ int64) error { return s.Ping(background) },
+		"a list": func(s *natsstore.Store, _ int64) (err error) {
+			for _, err = range s.List(background, "") {
+			}
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			js, bucket := connect(t, shared(t).Addr), fresh()
+			s := made(t, js, natsstore.Config{Bucket: bucket})
+			g, err := acquire(background, s, "a", "x", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := streamOf(t, js, bucket)
+			if err := js.DeleteStream(background, cfg.Name); err != nil {
+				t.Fatal(err)
+			}
+			if err := do(s, g.Token); err == nil || errors.Is(err, store.ErrUnknown) {
+				t.Fatalf("without a bucket: %v", err)
+			}
+			cfg.FirstSeq, cfg.MaxAge = uint64(time.Now().UnixMicro()), time.Hour
+			if _, err := js.CreateStream(background, cfg); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, "max_age") {
+				t.Errorf("acquired with %v in a bucket that deletes leases after an hour, want that it is refused", err)
+			}
+		})
 	}
 }
 

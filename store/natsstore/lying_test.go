@@ -157,6 +157,42 @@ func TestFullPageOfAReplicaThatLags(t *testing.T) {
 	}
 }
 
+// TestListWithoutEnd: a server that has more messages, and sends none of them, is not asked for them again and again.
+func TestListWithoutEnd(t *testing.T) {
+	l := newLiar(t, shared(t).Addr)
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh(), Synced: true})
+	claims := make([]store.Claim, 501) // more than a page
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint(i), Holder: "x", TTL: time.Hour}
+	}
+	if _, err := s.Acquire(background, claims); err != nil {
+		t.Fatal(err)
+	}
+	var ends atomic.Int32
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	lie := func(payload []byte) []byte {
+		switch {
+		case bytes.HasPrefix(payload, []byte("NATS/1.0 204")):
+			if ends.Add(1) == 3 {
+				cancel()
+			}
+		case bytes.HasPrefix(payload, []byte("NATS/1.0\r\n")):
+			return nil // a message
+		}
+		return payload
+	}
+	l.lie.Store(&lie)
+	for _, err := range s.List(ctx, "") {
+		if err == nil || ctx.Err() != nil {
+			t.Errorf("%v after %d replies with nothing, want an error after one", err, ends.Load())
+		}
+	}
+	if ends.Load() == 0 {
+		t.Error("no reply was without messages")
+	}
+}
+
 // TestQuestionsAreAskedAgain: what the servers do not reply to, as while a stream has no leader, is asked again: what the settings of the bucket are, and what a record is.
 func TestQuestionsAreAskedAgain(t *testing.T) {
 	bucket := fresh()
