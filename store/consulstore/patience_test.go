@@ -119,3 +119,18 @@ func TestCloseClosesConnections(t *testing.T) {
 		t.Error("the connection is open still")
 	}
 }
+
+// TestAddressIsLeftOnce: when several requests have failed at one address the next ones use the next address, and not the one after that.
+func TestAddressIsLeftOnce(t *testing.T) {
+	s, err := New(Config{Addresses: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 3 {
+		s.backend.leave(0, errors.New("no reply"))
+	}
+	if at := s.backend.at.Load(); at != 1 {
+		t.Errorf("the address %d is next, want 1", at)
+	}
+}

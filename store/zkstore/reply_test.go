@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net"
@@ -109,5 +110,54 @@ func TestLateLoss(t *testing.T) {
 	}
 	c.close()
 	for range second.events { // until it is closed
+	}
+}
+
+// TestNothingBeginsAfterTheEnd: with a context that has ended, or after Close, nothing is sent and no connection is made, and what was not sent is not unknown.
+func TestNothingBeginsAfterTheEnd(t *testing.T) {
+	conn, _, err := zk.Connect([]string{"127.0.0.1:1"}, time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := offline()
+	b.conns = given{conn}
+	asked := false
+	_, err = call(over, b, func(*zk.Conn) (int, error) { asked = true; return 0, nil })
+	if b.calls.Wait(); asked || !errors.Is(err, context.Canceled) {
+		t.Errorf("a request was made: %t, %v", asked, err)
+	}
+	rest := func() ([]casstore.Result, []pending) {
+		results, chunks := b.divide([]casstore.Change{{Name: "a", Version: "l.1", Record: record(nil)}, {Name: "b", Version: "l.1", Record: record(nil)}})
+		return results, chunks[0]
+	}
+	results, changes := rest()
+	b.write(over, conn, changes)
+	for _, r := range results {
+		if !errors.Is(r.Err, context.Canceled) || errors.Is(r.Err, store.ErrUnknown) {
+			t.Errorf("a write: %v, want that it was not sent", r.Err)
+		}
+	}
+	results, changes = rest()
+	if others := b.conflicts(over, conn, conn.SessionID(), changes, 0); len(others) != 0 {
+		t.Errorf("%d changes are sent again without a look at their nodes", len(others))
+	}
+	if r := results[0]; !errors.Is(r.Err, casstore.ErrConflict) || r.Current != nil {
+		t.Errorf("the change that was refused: %+v, want a conflict with a node that is not known", r)
+	}
+	if r := results[1]; !errors.Is(r.Err, context.Canceled) || errors.Is(r.Err, casstore.ErrConflict) || r.Current != nil {
+		t.Errorf("the other change: %+v, want that its node could not be read", r)
+	}
+
+	c := newConnector(&target{hosts: []string{"127.0.0.1:1"}, dial: servers.Patience, session: servers.Patience})
+	defer c.close()
+	if _, err := c.get(over); !errors.Is(err, context.Canceled) || c.attempt != nil {
+		t.Errorf("a connection is begun: %t, %v", c.attempt != nil, err)
+	}
+	c.close()
+	if _, err := c.get(t.Context()); !errors.Is(err, store.ErrClosed) || c.attempt != nil {
+		t.Errorf("after Close a connection is begun: %t, %v", c.attempt != nil, err)
 	}
 }
