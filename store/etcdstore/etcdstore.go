@@ -31,6 +31,7 @@ type Store struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	poked  chan struct{} // the next end may be earlier
+	hurry  chan struct{} // the next session to be kept alive may be earlier
 
 	sweeping chan struct{} // has room for the call of Sweep that sweeps
 	cursor   string        // of that call
@@ -77,7 +78,7 @@ func open(c clients, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Store{
-		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), sweeping: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
+		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), hurry: make(chan struct{}, 1), sweeping: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
 		classes: map[int64]*session{}, sessions: map[string]*session{}, held: map[string]*holding{},
 	}
 	s.turns.idle, s.inbox.id = idleTurns, rand.Text()

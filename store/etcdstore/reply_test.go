@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -29,6 +30,7 @@ type tardy struct {
 
 	reads chan struct{} // unless it is nil, each read is told here, and never answered
 
+	lasting bool  // a lease is granted for as long as is asked for
 	ended   bool  // it has no lease any more
 	off     int64 // by how much its replies about a lease that is kept alive name another one
 	breaks  bool  // each stream, after its first reply
@@ -56,6 +58,9 @@ func (s *tardy) call(ctx context.Context, _ string, request, reply any, _ *grpc.
 		s.mu.Unlock()
 		time.Sleep(late)
 		r.Header, r.ID, r.TTL = &etcdserverpb.ResponseHeader{}, 1, granted
+		if s.lasting {
+			r.TTL = request.(*etcdserverpb.LeaseGrantRequest).TTL //nolint:forcetypeassert // of the reply
+		}
 	case *etcdserverpb.RangeResponse:
 		if s.reads != nil {
 			s.reads <- struct{}{}
@@ -135,6 +140,30 @@ func TestSessionsAreCountedFromTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("kept alive", of)
+}
+
+// TestShorterSessionIsKeptAlive: a session that has to be kept alive sooner than those that were there before it is kept alive in time. Else a place in a queue that is attached to it would be lost.
+func TestShorterSessionIsKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := (&tardy{lasting: true}).store(t)
+		if _, err := s.session(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		short, err := s.session(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.attach(&place{}, short)
+		for range 10 {
+			time.Sleep(5 * time.Second)
+			s.mu.Lock()
+			if !short.lastsFor(0) {
+				t.Error("the shorter session has ended, and a name waits in it")
+			}
+			s.mu.Unlock()
+		}
+	})
 }
 
 // TestStreamThatHasBroken: a stream over which leases of etcd were kept alive, and whose connection was lost since, is replaced by the request that finds that out: its lease

@@ -181,6 +181,10 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 	}
 	s.classes[class], s.sessions[name] = now, now
 	s.background(&s.renewing, s.keepAlive)
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
@@ -292,6 +296,8 @@ func (s *Store) keepAlive() {
 		timer := time.NewTimer(next)
 		select {
 		case <-timer.C:
+		case <-s.hurry:
+			timer.Stop()
 		case <-s.ctx.Done():
 			timer.Stop()
 			return
