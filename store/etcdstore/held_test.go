@@ -342,3 +342,29 @@ func TestAnotherFormat(t *testing.T) {
 		}
 	}
 }
+
+// TestNameThatOthersTakeAllTheTime: a claim that meets a conflict each time is refused, has nothing, and says when to ask again.
+func TestNameThatOthersTakeAllTheTime(t *testing.T) {
+	server, below := shared(t), prefix()
+	client, other := server.fated(t), server.open(t, below)
+	late, times := on(t, client.Client, below), 0
+	var conflict fate
+	conflict.then = func(carryOut func()) {
+		times++
+		client.next.Store(&conflict)
+		if got, err := claimed(t, other, "name"); err != nil {
+			t.Error(err)
+		} else {
+			releaseOf(t, other, "name", "y", got.Token)
+		}
+		carryOut()
+	}
+	client.next.Store(&conflict)
+	got, err := acquire(background, late, "name", time.Hour)
+	if held := (*store.HeldError)(nil); !errors.As(err, &held) || held.Record.Left <= 0 || held.Record.Name != "name" || got.Token != 0 {
+		t.Errorf("after %d conflicts: %+v, %v, want that it is held for a while", times, got, err)
+	}
+	if _, err := claimed(t, other, "name"); err != nil {
+		t.Error(err)
+	}
+}

@@ -258,3 +258,25 @@ func TestLeasesThatCannotBeEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsForgotten: the end of a lease ends nothing that this handle holds of the name for another holder, or by a later grant.
+func TestWhatIsForgotten(t *testing.T) {
+	for what, test := range map[string]struct {
+		h    holding
+		kept bool
+	}{
+		"the lease itself":                {holding{holder: "x", token: 5, revision: 7}, false},
+		"an earlier one":                  {holding{holder: "x", token: 4, revision: 4}, false},
+		"the next one of its holder":      {holding{holder: "x", token: 8, revision: 8}, true},
+		"the next one of another":         {holding{holder: "y", token: 8, revision: 8}, true},
+		"a claim whose reply was not had": {holding{holder: "y"}, true},
+	} {
+		s := bare("1.a")
+		test.h.session = s.sessions["1.a"]
+		s.hold("name", &test.h)
+		s.drop(lease{"name", "x", 5})
+		if kept := s.held["name"] == &test.h; kept != test.kept || test.h.session.names == 0 == test.kept {
+			t.Errorf("%s is held still: %v, and its session has %d names", what, kept, test.h.session.names)
+		}
+	}
+}

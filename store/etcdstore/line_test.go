@@ -194,3 +194,61 @@ func TestFewerOperations(t *testing.T) {
 		}
 	}
 }
+
+// TestWhenATicketIsWritten: a place needs a ticket for its session and its TTL, once, unless its holder has the name.
+func TestWhenATicketIsWritten(t *testing.T) {
+	s := bare("1.a", "1.b")
+	a, b := s.sessions["1.a"], s.sessions["1.b"]
+	claim := store.Claim{Name: "name", Holder: "x", TTL: time.Minute}
+	at := s.enter(claim)
+	check := func(what string, of *session, want bool) {
+		t.Helper()
+		if got := s.writes(claim, at, of); got != want {
+			t.Errorf("%s: a ticket is written: %v", what, got)
+		}
+	}
+	check("at first", a, true)
+	check("again", a, false)
+	claim.TTL = time.Hour
+	check("for another TTL", a, true)
+	check("again", a, false)
+	if check("in another session", b, true); a.names != 0 || b.names != 1 {
+		t.Errorf("%d and %d names are attached to the sessions", a.names, b.names)
+	}
+	s.ticketGone(at.placeKey)
+	check("when it is gone", b, true)
+	s.held["name"] = &holding{holder: "y"}
+	s.ticketGone(at.placeKey)
+	check("of a name that another one has", b, true)
+	s.held["name"] = &holding{holder: "x"}
+	s.ticketGone(at.placeKey)
+	check("of a name that its holder has", b, false)
+}
+
+// TestLostInbox: all who wait for what is handed over are told when nothing reports that any more.
+func TestLostInbox(t *testing.T) {
+	s := bare()
+	s.inbox.watch.set(true)
+	var woken []chan struct{}
+	var places []*place
+	for _, name := range []string{"a", "b"} {
+		at := s.enter(store.Claim{Name: name, Holder: "x", TTL: time.Hour})
+		_, lost, w := s.took(at)
+		if lost {
+			t.Errorf("%s is lost at once", name)
+		}
+		places, woken = append(places, at), append(woken, w)
+	}
+	s.inbox.watch.set(false)
+	s.inbox.lost()
+	for i, at := range places {
+		select {
+		case <-woken[i]:
+		default:
+			t.Errorf("%s: who waits is not woken", at.name)
+		}
+		if handed, lost, _ := s.took(at); handed != nil || !lost {
+			t.Errorf("%s: %+v is handed over, and the watch was lost: %v", at.name, handed, lost)
+		}
+	}
+}

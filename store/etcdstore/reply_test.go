@@ -30,7 +30,9 @@ type tardy struct {
 
 	reads chan struct{} // unless it is nil, each read is told here, and never answered
 
-	lasting bool  // a lease is granted for as long as is asked for
+	lasting bool  // a lease is granted for as long as is asked for,
+	less    int64 // or for so many seconds less, as if the reply was so late
+	silent  bool  // nothing is kept alive, and not refused either
 	ended   bool  // it has no lease any more
 	off     int64 // by how much its replies about a lease that is kept alive name another one
 	breaks  bool  // each stream, after its first reply
@@ -59,7 +61,7 @@ func (s *tardy) call(ctx context.Context, _ string, request, reply any, _ *grpc.
 		time.Sleep(late)
 		r.Header, r.ID, r.TTL = &etcdserverpb.ResponseHeader{}, 1, granted
 		if s.lasting {
-			r.TTL = request.(*etcdserverpb.LeaseGrantRequest).TTL //nolint:forcetypeassert // of the reply
+			r.TTL = request.(*etcdserverpb.LeaseGrantRequest).TTL - s.less //nolint:forcetypeassert // of the reply
 		}
 	case *etcdserverpb.RangeResponse:
 		if s.reads != nil {
@@ -86,6 +88,10 @@ func (s *tardy) SendMsg(any) error {
 func (s *tardy) RecvMsg(reply any) error {
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
+	}
+	if s.silent {
+		<-s.ctx.Done()
+		return status.FromContextError(s.ctx.Err()).Err()
 	}
 	if s.breaks && s.replied {
 		return status.Error(codes.Unavailable, "the connection is lost")
@@ -162,6 +168,42 @@ func TestShorterSessionIsKeptAlive(t *testing.T) {
 				t.Error("the shorter session has ended, and a name waits in it")
 			}
 			s.mu.Unlock()
+		}
+	})
+}
+
+// TestSessionOfASlowServer: if etcd replies so late that a new lease is too short by then, a longer one is asked for.
+func TestSessionOfASlowServer(t *testing.T) {
+	server := &tardy{lasting: true, less: slackOf(1) + 1}
+	s := server.store(t)
+	if of, err := s.session(t.Context(), time.Second); err != nil || of.class != 1 || server.ttl <= 1+slackOf(1) {
+		t.Errorf("got %+v, %v, after %d seconds were asked for", of, err, server.ttl)
+	}
+}
+
+// TestSilentServerKeepsNothingAlive: a session that etcd does not say anything about is waited for no longer than the caller has time.
+func TestSilentServerKeepsNothingAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &tardy{}
+		s := server.store(t)
+		s.renewing = true // nothing is kept alive in the background
+		of, err := s.session(t.Context(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.renew(t.Context(), of); err != nil { // opens the stream
+			t.Fatal(err)
+		}
+		server.silent = true
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		begun := time.Now()
+		if err := s.renew(ctx, of); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != patience {
+			t.Errorf("after %v: %v, want that its time is over after %v", time.Since(begun), err, patience)
+		}
+		server.silent = false
+		if err := s.renew(t.Context(), of); err != nil {
+			t.Errorf("when it replies again: %v", err)
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package etcdstore
 
 import (
+	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -224,5 +226,59 @@ func TestPlaceOfAHolderThatDoesNotCallAgain(t *testing.T) {
 		s.exit(at, false)
 		time.Sleep(claim.TTL + patience)
 		kept("after a while without it", false)
+	})
+}
+
+// A session that a name is to be attached to, or whose leases are extended, is kept: it is wanted, however long ago it was wanted before.
+func TestWantedSessionIsKept(t *testing.T) {
+	for what, want := range map[string]func(*Store, *session) bool{
+		"a new name": func(s *Store, of *session) bool { return s.current(of.class, time.Second) == of },
+		"an extension": func(s *Store, of *session) bool {
+			ok, err := s.lasts(t.Context(), of, time.Second)
+			return ok && err == nil
+		},
+	} {
+		of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48, used: time.Now().Add(-time.Hour)}
+		of.keptUntil(time.Now().Add(of.ttl))
+		s := &Store{sessions: map[string]*session{of.name: of}, classes: map[int64]*session{of.class: of}}
+		if !want(s, of) {
+			t.Errorf("%s cannot have it", what)
+		}
+		if s.due(); of.abandoned || s.sessions[of.name] != of {
+			t.Errorf("it is given up while %s is to have it", what)
+		}
+	}
+}
+
+// A counting etcd cannot be reached, and counts how often that was tried. Who tries it a hundred times has ended.
+type counting struct {
+	given
+	n int
+}
+
+func (c *counting) get(context.Context) (*clientv3.Client, error) {
+	if c.n++; c.n == 100 {
+		runtime.Goexit()
+	}
+	return nil, errTooSlow
+}
+
+// While etcd cannot be reached, a session that is to be kept alive is tried again once a second, and not without a pause.
+func TestSessionThatCannotBeKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bare("1.a")
+		of := s.sessions["1.a"]
+		of.names, of.class = 1, 3000
+		of.keptUntil(time.Now().Add(time.Minute))
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &counting{}
+		s.ctx, s.clients = ctx, c
+		s.work.Go(s.keepAlive)
+		time.Sleep(10*again + 1)
+		cancel()
+		s.work.Wait()
+		if c.n != 11 {
+			t.Errorf("it was tried %d times in ten seconds, want 11 times", c.n)
+		}
 	})
 }

@@ -259,3 +259,126 @@ func TestLostWatchIsNotOpen(t *testing.T) {
 		t.Error("nobody is told that the watch was lost")
 	}
 }
+
+// TestBegunWatchIsOpen: who is told that a standing watch has begun finds it open, and does not begin another one.
+func TestBegunWatchIsOpen(t *testing.T) {
+	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
+	client, s := server.store(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w, begun, ended := standing{opening: make(chan struct{}, 1)}, make(chan error, 1), make(chan struct{})
+	defer func() { cancel(); <-ended }()
+	w.mu.Lock() // it cannot be set open
+	go func() {
+		defer close(ended)
+		w.run(ctx, client, watcher{from: "a", lost: func() {}}, begun)
+	}()
+	select {
+	case <-begun:
+		w.mu.Unlock()
+		t.Fatal("somebody is told that the watch has begun before it is open")
+	case <-time.After(late): // nothing else shows that nobody is told
+	}
+	w.mu.Unlock()
+	if err := <-begun; err != nil || !w.isOpen() {
+		t.Errorf("the watch is open: %v, %v", w.isOpen(), err)
+	}
+	short, stop := context.WithTimeout(ctx, 10*time.Second) // another one would have to wait for that
+	defer stop()
+	if err := s.begin(short, client, &w, watcher{from: "a", lost: func() {}}); err != nil || server.begun != 1 {
+		t.Errorf("%d watches were begun, %v, want one", server.begun, err)
+	}
+}
+
+// Scripted watches of one name begin at once, and end when the test ends them.
+type scripted struct {
+	s       *Store
+	replies []chan clientv3.WatchResponse // of each watch
+}
+
+func (w *scripted) follow(_ context.Context, _ *clientv3.Client, name string, of *watched) {
+	replies := make(chan clientv3.WatchResponse, 1)
+	replies <- clientv3.WatchResponse{Created: true}
+	w.replies = append(w.replies, replies)
+	w.s.turns.follow(name, of, replies, func([]*clientv3.Event) bool { return false })
+}
+
+// watch watches the name, until stop is called.
+func (w *scripted) watch(t *testing.T) (woken <-chan struct{}, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	woken, err := w.s.watch(ctx, &w.s.turns, w.follow, []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return woken, func() { cancel(); synctest.Wait() }
+}
+
+func ended(woken <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case _, open := <-woken:
+		return !open
+	default:
+		return false
+	}
+}
+
+// TestWatchesThatEnd: the end of a watch is that of all who wait on it, and of nobody who waits on the next one for the same name.
+func TestWatchesThatEnd(t *testing.T) {
+	begin := func(t *testing.T, idle time.Duration) *scripted {
+		w := &scripted{s: &Store{ctx: t.Context(), clients: given{}}}
+		w.s.turns.idle = idle
+		return w
+	}
+	t.Run("two wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := begin(t, 0)
+			one, stopOne := w.watch(t)
+			two, stopTwo := w.watch(t)
+			defer stopOne()
+			defer stopTwo()
+			close(w.replies[0])
+			if len(w.replies) != 1 || !ended(one) || !ended(two) {
+				t.Errorf("after the end of one of %d watches somebody waits on it still", len(w.replies))
+			}
+		})
+	})
+	t.Run("late", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := begin(t, 0)
+			_, stop := w.watch(t)
+			stop() // the client of etcd ends the watch a while later
+			next, stop := w.watch(t)
+			defer stop()
+			close(w.replies[0])
+			if ended(next) {
+				t.Error("it ends the next one")
+			}
+			if w.s.turns.lost(); !ended(next) {
+				t.Error("the next one goes on although all are lost")
+			}
+			close(w.replies[1])
+		})
+	})
+	t.Run("while it was idle", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := begin(t, idleTurns)
+			_, stop := w.watch(t)
+			stop()
+			close(w.replies[0])
+			synctest.Wait()
+			next, stop := w.watch(t)
+			defer stop()
+			time.Sleep(2 * idleTurns)
+			w.s.turns.mu.Lock()
+			if len(w.s.turns.names) != 1 || w.s.turns.idling != 0 {
+				t.Errorf("%d names are watched and %d are idle, want only the one that is waited for", len(w.s.turns.names), w.s.turns.idling)
+			}
+			w.s.turns.mu.Unlock()
+			if w.s.turns.lost(); !ended(next) {
+				t.Error("the next one goes on although all are lost")
+			}
+			close(w.replies[1])
+		})
+	})
+}
