@@ -204,3 +204,22 @@ func TestKeysOfNames(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiredOfAClockAhead: a grant after a lease that has expired says so, also if the clock of its holder was ahead. One after a release, or of a new name, does not.
+func TestExpiredOfAClockAhead(t *testing.T) {
+	ahead := time.Now().Add(time.Hour).UnixNano()
+	for what, test := range map[string]struct {
+		p    pair
+		want time.Duration
+	}{
+		"a lease that has expired": {pair{revision: 5, record: record{Holder: "y", Granted: ahead, Session: "2.b"}}, 1},
+		"a release":                {pair{revision: 5, record: record{Holder: "y", Granted: ahead, Released: true}}, 0},
+		"a new name":               {pair{}, 0},
+	} {
+		out := store.Outcome{Grant: store.Grant{ExpiredAge: time.Minute}} // of an earlier decision
+		c, err := bare().claim(store.Claim{Name: "name", Holder: "x", TTL: time.Hour}, &out).decide(test.p)
+		if c == nil || err != nil || out.Grant.ExpiredAge != test.want {
+			t.Errorf("%s: %+v, %v, and the age %v, want %v", what, c, err, out.Grant.ExpiredAge, test.want)
+		}
+	}
+}
