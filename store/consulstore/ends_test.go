@@ -39,7 +39,6 @@ func TestCallsAreForgotten(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		left := weak.Make(call)
-		call = nil
 		servers.Wait(t, what+" to be forgotten", func() bool {
 			if err := s.Ping(background); err != nil { // a connection may keep its last request until the next
 				t.Fatal(err)

@@ -144,7 +144,6 @@ func TestCallsAreForgotten(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		left := weak.Make(call)
-		call = nil
 		servers.Wait(t, what+" to be forgotten", func() bool { runtime.GC(); return left.Value() == nil })
 	}
 }

@@ -333,7 +333,6 @@ func TestDenialsAreLookedForUntilTheReply(t *testing.T) {
 			stop := l.whenDenied("a", nil, func(error) {})
 			time.Sleep(took)
 			stop()
-			l, stop = nil, nil
 			time.Sleep(2 * look)
 			if runtime.GC(); left.Value() != nil {
 				t.Errorf("after a reply that took %v it looks still", took)

@@ -164,10 +164,10 @@ func TestLeastAmounts(t *testing.T) {
 func TestRunIsOver(t *testing.T) {
 	up := fleet.Now()
 	started, begun := up/4, up/2
-	const short, long = 4, 1000 // as parts of eight of up: passed since both, or since neither
+	const short, long = 4, 20 // as parts of eight of up: passed since both, or since neither
 	for name, c := range map[string]struct {
 		begun       time.Duration // 0 if the work has not
-		least, most time.Duration // --for and --within, as parts of eight of up
+		least, most int           // --for and --within, as parts of eight of up
 		lacks       Work
 		ended       int
 		want        bool
@@ -182,7 +182,7 @@ func TestRunIsOver(t *testing.T) {
 		"some replicas have ended":           {begun, long, long, "", mostEnded - 1, false},
 		"too many replicas have ended":       {begun, long, long, "", mostEnded, true},
 	} {
-		d := newDirector(Config{Namespace: "n", For: c.least * up / 8, Within: c.most * up / 8, Faults: []Fault{Kill}, sweeper: true})
+		d := newDirector(Config{Namespace: "n", For: time.Duration(c.least) * up / 8, Within: time.Duration(c.most) * up / 8, Faults: []Fault{Kill}, sweeper: true})
 		d.started, d.begun, d.ended = started, c.begun, slices.Repeat([]*fleet.EndedError{{}}, c.ended)
 		d.count = reached(2*up, Kill)
 		delete(d.count.work, c.lacks)
