@@ -338,10 +338,9 @@ func TestImportedRecords(t *testing.T) {
 
 // TestNextAddress: a request of which nothing was sent is sent to the next address, and one that may have been carried out is not.
 func TestNextAddress(t *testing.T) {
-	gone := newFake(t)
-	gone.Close()
+	gone := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
 	f, g := newFake(t), newFake(t)
-	s := open(t, consulstore.Config{Addresses: []string{gone.addr(), f.addr(), g.addr()}})
+	s := open(t, consulstore.Config{Addresses: []string{gone, f.addr(), g.addr()}})
 	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
 		t.Errorf("with the first address down: %v", err)
 	}
@@ -367,7 +366,7 @@ func TestNextAddress(t *testing.T) {
 		cut()
 		return true
 	})
-	s = open(t, consulstore.Config{Addresses: []string{both.addr(), g.addr(), gone.addr()}})
+	s = open(t, consulstore.Config{Addresses: []string{both.addr(), g.addr(), gone}})
 	var failed sync.WaitGroup
 	for range 2 {
 		failed.Go(func() {
@@ -392,7 +391,7 @@ func TestNextAddress(t *testing.T) {
 	if err := s.Ping(background); err != nil {
 		t.Errorf("after an error of one address: %v, want that the next one is asked", err)
 	}
-	nobody := open(t, consulstore.Config{Addresses: []string{gone.addr(), gone.addr()}})
+	nobody := open(t, consulstore.Config{Addresses: []string{gone, gone}})
 	if _, err := acquire(background, nobody, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") {
 		t.Errorf("with all addresses down: %v, want that nothing was sent", err)
 	}
