@@ -73,7 +73,7 @@ func (r *Runner) claimJobs(ctx context.Context, jobs []*plannedJob) {
 	unknown := r.readControls(ctx, requests, outs[0].Outcome)
 	outs = outs[1:]
 	for i, req := range requests {
-		a := answer{trip: trip{asked, answered}, controls: unknown[i]}
+		a := answer{trip: trip{asked, answered, 0}, controls: unknown[i]}
 		if req.claims {
 			a.out, a.again, outs = outs[0].Outcome, outs[0].again, outs[1:]
 		}

@@ -48,11 +48,22 @@ func (d decision) unused(job Job) []byte {
 }
 
 // A trip is a request to the store and back, by this replica's clock.
-type trip struct{ asked, answered time.Time }
+type trip struct {
+	asked, answered time.Time
+	spread          time.Duration // by how much more an age is uncertain that the trip has brought: somebody else was told of it, on a trip of his own
+}
+
+// untilNow returns the trip that began at an instant, zero if that is not known, and has ended just now.
+func untilNow(asked time.Time) trip {
+	if asked.IsZero() {
+		return trip{}
+	}
+	return trip{asked, time.Now(), 0}
+}
 
 // granted returns the earliest and the latest instant at which a lease was granted whose age the store reported on the trip.
 func (t trip) granted(age time.Duration) (earliest, latest time.Time) {
-	return t.asked.Add(-age), t.answered.Add(-age)
+	return t.asked.Add(-age), t.answered.Add(t.spread - age)
 }
 
 // skew is how far the clocks of replicas may lie apart for a takeover to find the same run.
@@ -78,8 +89,8 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		d.mark = max(g.Mark, j.since.UnixMilli())
 	}
 	if state.Died > 0 { // a holder after that one, if there was any, has begun nothing: it would have written so before
-		g.ExpiredAge = max(1, t.asked.Sub(time.UnixMilli(state.Died)))
-		d.state.Died, d.tell, d.announce = 0, true, true
+		g.ExpiredAge, t.spread = max(1, t.asked.Sub(time.UnixMilli(state.Died))), time.Duration(state.Spread)*time.Millisecond
+		d.state.Died, d.state.Spread, d.tell, d.announce = 0, 0, true, true
 	}
 	died := g.ExpiredAge > 0
 	if j.begunOnce(state, g) {

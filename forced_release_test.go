@@ -274,7 +274,7 @@ func TestForcedReleaseByAClockThatIsBehind(t *testing.T) {
 			record := store.Record{Mark: row.mark, Age: 10 * minute, Holder: "a#1", Token: 1, State: row.state.json()}
 			mark, state := runReleased(record, "tick", "a test", released.Add(-row.behind))
 			_, job := known{schedule: Every(time.Hour), missed: MissedOnce}.planner(t)
-			d := job.decide(store.Grant{Token: 2, Mark: max(mark, row.mark), State: state}, trip{released, released})
+			d := job.decide(store.Grant{Token: 2, Mark: max(mark, row.mark), State: state}, trip{released, released, 0})
 			check(t, "the next replica", d.text(), row.again)
 			if runs := d.state.Runs; row.again == "" && (len(runs) != 1 || !runs[0].ScheduledAt.Equal(due)) {
 				t.Errorf("the history has %+v, want the time %v", runs, due)

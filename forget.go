@@ -47,7 +47,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 		return err
 	}
 	// No later grant reports that a replica died in a run: the record must.
-	asItWas := store.Release{State: claimedInVain(store.Claim{}, l.granted, c.instant(l.since)), Retain: Forever}
+	asItWas := store.Release{State: claimedInVain(store.Claim{}, l.granted, untilNow(c.instant(l.since))), Retain: Forever}
 	if err := c.unused(ctx, job); err != nil { // no replica can run it from here on
 		return errors.Join(err, l.release(asItWas))
 	}

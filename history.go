@@ -58,29 +58,32 @@ type jobState struct {
 	Claimed  int64       `json:"claimed,omitempty"` // the scheduled time of a claim that was released, unix ms: what was due then was claimed in time
 	Asked    int64       `json:"asked,omitempty"`   // when that claim was made, unix ms; 0 if that is not known
 	Died     int64       `json:"died,omitempty"`    // when a lease was granted that ended because its replica died, which only a claim was told that was released, unix ms
+	Spread   int64       `json:"spread,omitempty"`  // how much later than Died that may have been, ms
 	User     []byte      `json:"user,omitempty"`    // what Lease.SetState has set
 	Runs     []RunRecord `json:"runs,omitempty"`    // the newest last
 }
 
 // claimedInVain returns the state with which to release a job whose caller no longer waits for it: the next replica may
-// be later than Grace for the time that was claimed at an instant, which is zero if it is not known, and is not told that the replica died which had the job before. A nil state leaves the
+// be later than Grace for the time that was claimed on a trip, which is zero if it is not known, and is not told that the replica died which had the job before. A nil state leaves the
 // record's state unchanged.
-func claimedInVain(claim store.Claim, g store.Grant, asked time.Time) []byte {
+func claimedInVain(claim store.Claim, g store.Grant, t trip) []byte {
 	state, err := parseJobState(g.State)
 	if err != nil || len(g.State) == 0 {
 		return nil
 	}
-	claimed, died := claim.Mark > max(g.Mark, state.Claimed), g.ExpiredAge > 0 && state.Died == 0 && !asked.IsZero()
+	claimed, died := claim.Mark > max(g.Mark, state.Claimed), g.ExpiredAge > 0 && state.Died == 0 && !t.asked.IsZero()
 	if !claimed && !died {
 		return nil
 	}
 	if died {
-		state.Died = max(1, asked.Add(-g.ExpiredAge).UnixMilli())
+		earliest, latest := t.granted(g.ExpiredAge)
+		state.Died = max(1, earliest.UnixMilli())
+		state.Spread = max(0, latest.Add(time.Millisecond-1).UnixMilli()-state.Died)
 	}
 	if claimed {
 		state.Claimed, state.Asked = claim.Mark, 0
-		if !asked.IsZero() {
-			state.Asked = asked.UnixMilli()
+		if !t.asked.IsZero() {
+			state.Asked = t.asked.UnixMilli()
 		}
 	}
 	return state.json()
@@ -138,7 +141,7 @@ const mostCounted = 1 << 53
 // check returns an error if no replica can have written the state. A run at an impossible time would be claimed again and again.
 func (s *jobState) check() error {
 	return errors.Join(s.head().check(), counted("grace", s.Grace), counted("attempts", int64(s.Attempts)), counted("next", s.Next),
-		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked), counted("manual", s.Manual))
+		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked), counted("spread", s.Spread), counted("manual", s.Manual))
 }
 
 func (h jobHead) check() error {

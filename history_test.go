@@ -81,16 +81,17 @@ func TestHeadOfAState(t *testing.T) {
 
 // A job that was claimed without success gets a note of the time that was claimed, if its record does not have it already.
 func TestNoteOfAClaimWithoutSuccess(t *testing.T) {
-	asked := time.UnixMilli(7_000_000)
+	at := time.UnixMilli(7_000_000)
+	asked, unknown := trip{at, at, 0}, trip{}
 	for name, test := range map[string]struct {
 		claimed, mark int64
 		state         string
 		expired       time.Duration
-		asked         time.Time
+		trip          trip
 		want          string // "" leaves the state
 	}{
 		"noted":                                {5000, 1000, `{"since":1}`, 0, asked, `{"since":1,"claimed":5000,"asked":7000000}`},
-		"when is not known":                    {5000, 1000, `{"since":1}`, 0, time.Time{}, `{"since":1,"claimed":5000}`},
+		"when is not known":                    {5000, 1000, `{"since":1}`, 0, unknown, `{"since":1,"claimed":5000}`},
 		"a later one than noted":               {5000, 1000, `{"claimed":4999,"asked":3}`, 0, asked, `{"claimed":5000,"asked":7000000}`},
 		"noted before":                         {5000, 1000, `{"claimed":5000,"asked":3}`, 0, asked, ""},
 		"a later one was noted":                {5000, 1000, `{"claimed":6000,"asked":3}`, 0, asked, ""},
@@ -100,11 +101,13 @@ func TestNoteOfAClaimWithoutSuccess(t *testing.T) {
 		"not ours":                             {5000, 1000, `page 7`, second, asked, ""},
 		"after a death":                        {5000, 1000, `{"since":1}`, second, asked, `{"since":1,"claimed":5000,"asked":7000000,"died":6999000}`},
 		"done, after a death":                  {5000, 5000, `{"since":1}`, second, asked, `{"since":1,"died":6999000}`},
-		"after a second death":                 {5000, 5000, `{"died":3}`, second, asked, ""},
+		"after a death, told late":             {5000, 5000, `{"since":1}`, second, trip{at, at.Add(5 * second), 0}, `{"since":1,"died":6999000,"spread":5000}`},
+		"after a death, told in a moment":      {5000, 5000, `{"since":1}`, second, trip{at, at.Add(1), 0}, `{"since":1,"died":6999000,"spread":1}`},
+		"after a second death":                 {5000, 5000, `{"died":3,"spread":2}`, second, asked, ""},
 		"after a death long before":            {5000, 5000, `{"since":1}`, 2 * time.Hour, asked, `{"since":1,"died":1}`},
-		"after a death, and when is not known": {5000, 1000, `{"since":1}`, second, time.Time{}, `{"since":1,"claimed":5000}`},
+		"after a death, and when is not known": {5000, 1000, `{"since":1}`, second, unknown, `{"since":1,"claimed":5000}`},
 	} {
-		got := claimedInVain(store.Claim{Mark: test.claimed}, store.Grant{Mark: test.mark, State: []byte(test.state), ExpiredAge: test.expired}, test.asked)
+		got := claimedInVain(store.Claim{Mark: test.claimed}, store.Grant{Mark: test.mark, State: []byte(test.state), ExpiredAge: test.expired}, test.trip)
 		if string(got) != test.want || (got == nil) != (test.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -113,7 +116,7 @@ func TestNoteOfAClaimWithoutSuccess(t *testing.T) {
 
 // A state that no replica can have written is not read, and one with the greatest numbers is; none makes a time overflow.
 func TestNumbersInAState(t *testing.T) {
-	for _, field := range []string{"grace", "attempts", "next", "begun", "claimed", "asked", "died", "since", "pending", "ended", "trigger"} {
+	for _, field := range []string{"grace", "attempts", "next", "begun", "claimed", "asked", "died", "spread", "since", "pending", "ended", "trigger"} {
 		for number, valid := range map[string]bool{"0": true, "9007199254740992": true, "9007199254740993": false, "-1": field == "pending"} {
 			s, err := parseJobState([]byte(`{"` + field + `":` + number + `}`))
 			if (err == nil) != valid || s.grace() <= 0 {

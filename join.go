@@ -80,7 +80,7 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	read := trip{asked, time.Now()}
+	read := trip{asked, time.Now(), 0}
 	for i, j := range jobs {
 		if errs[i] != nil {
 			r.client.log.Warn("the record of a job cannot be read", "err", errs[i])

@@ -91,7 +91,7 @@ func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome, asked
 	}
 }
 
-// releaseGrant releases a grant that was asked for at an instant and leaves its record as it was. The record of a job gets a note about the time
+// releaseGrant releases a grant that was asked for at an instant, and has arrived just now, and leaves its record as it was. The record of a job gets a note about the time
 // that was claimed, and in that of an element the attempt of a holder that has died is counted.
 func (c *core) releaseGrant(claim store.Claim, g store.Grant, asked time.Time) error {
 	return c.releaseBatch([]store.Release{c.releaseOfGrant(claim, g, asked)})[0]
@@ -101,7 +101,7 @@ func (c *core) releaseOfGrant(claim store.Claim, g store.Grant, asked time.Time)
 	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: c.retainFor(claim.Name, g.Mark, g.State)}
 	switch {
 	case strings.HasPrefix(claim.Name, c.names.prefix+kindJob):
-		rel.State = claimedInVain(claim, g, asked)
+		rel.State = claimedInVain(claim, g, untilNow(asked))
 	case strings.HasPrefix(claim.Name, c.names.prefix+kindElement) && g.ExpiredAge > 0: // no later grant reports that crash
 		if state := crashedInVain(g, claim.Holder); state != nil {
 			rel.State, rel.Retain = state, Forever

@@ -20,7 +20,7 @@ func (p *planner) outlook(j *plannedJob, at time.Duration) string {
 	case req.claims:
 		return fmt.Sprint("claims ", time.UnixMilli(req.claim.Mark).Sub(epoch))
 	}
-	p.answer(req, answer{trip: trip{now, now}})
+	p.answer(req, answer{trip: trip{now, now, 0}})
 	return p.waits()
 }
 
@@ -54,7 +54,7 @@ func TestWhatIsLearntFromARecord(t *testing.T) {
 		t.Run(row.rule, func(t *testing.T) {
 			p, job := row.planner(t)
 			job.endedThere = ms(row.ended)
-			p.read(job, row.record, trip{after(row.at), after(row.at)})
+			p.read(job, row.record, trip{after(row.at), after(row.at), 0})
 			check(t, "the replica", p.outlook(job, row.at), row.want)
 		})
 	}
@@ -81,7 +81,7 @@ func TestNewsOfARunThatItKnowsIsNoNews(t *testing.T) {
 		p, job := known{mark: minute}.planner(t)
 		job.token = row.before
 		now := after(90 * second)
-		p.read(job, store.Record{Holder: row.holder, Token: row.token, Mark: job.mark, Left: time.Hour}, trip{now, now})
+		p.read(job, store.Record{Holder: row.holder, Token: row.token, Mark: job.mark, Left: time.Hour}, trip{now, now, 0})
 		p.joined([]*plannedJob{job}, now)
 		want := "looks again at 2m0s"
 		for range 2 { // the same news twice are one
@@ -147,11 +147,11 @@ func TestRecordThatIsAheadIsReported(t *testing.T) {
 		p, job := row.planner(t)
 		now := after(time.Hour)
 		for _, want := range []time.Duration{row.reported, 0} {
-			ahead := p.read(job, store.Record{Mark: now.Add(row.ahead).UnixMilli()}, trip{now, now})
+			ahead := p.read(job, store.Record{Mark: now.Add(row.ahead).UnixMilli()}, trip{now, now, 0})
 			check(t, name+": reported", fmt.Sprint(ahead), fmt.Sprint(want))
 		}
 		if row.reported > 0 {
-			ahead := p.read(job, store.Record{Mark: now.Add(row.ahead + second).UnixMilli()}, trip{now, now})
+			ahead := p.read(job, store.Record{Mark: now.Add(row.ahead + second).UnixMilli()}, trip{now, now, 0})
 			check(t, name+", with a later mark: reported", fmt.Sprint(ahead), fmt.Sprint(row.reported+second))
 		}
 	}
@@ -180,7 +180,7 @@ func TestWhoIsRefusedAFixedDelayWaitsForTheLease(t *testing.T) {
 	now := after(minute)
 	req := p.request([]*plannedJob{job}, now)[0]
 	record := store.Record{Holder: "x", Token: 1, Left: 10 * minute}
-	p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+	p.answer(req, answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
 	check(t, "the replica", p.waits(), "looks again at 11m0s")
 }
 
@@ -203,7 +203,7 @@ func TestARemovedJobGoesAtOnce(t *testing.T) {
 		},
 		"a grant that was given back": func(p *planner, j *plannedJob, _ jobRequest) { p.ended(ending{job: j, back: true}, now) },
 		"a claim that was refused": func(p *planner, _ *plannedJob, req jobRequest) {
-			p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Left: minute}}}})
+			p.answer(req, answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Left: minute}}}})
 		},
 		"a claim that was not answered": func(p *planner, _ *plannedJob, req jobRequest) { p.unanswered([]jobRequest{req}, now) },
 	} {
@@ -226,7 +226,7 @@ func TestARemovedJobGoesAtOnce(t *testing.T) {
 // refuse takes the answer that another has the job.
 func (p *planner) refuse(j *plannedJob, at time.Duration, record store.Record) {
 	record.Name, record.Token = j.name, 1
-	p.answer(jobRequest{job: j, spec: j.jobSpec, claims: true}, answer{trip: trip{after(at), after(at)}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+	p.answer(jobRequest{job: j, spec: j.jobSpec, claims: true}, answer{trip: trip{after(at), after(at), 0}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
 }
 
 // A replica that was refused a time, and then a later one, begins the later one although it did not know when it claimed it that the earlier one was done.
@@ -237,7 +237,7 @@ func TestClaimOfALaterTimeIsInTime(t *testing.T) {
 	check(t, "the replica", p.outlook(job, 121*second), "claims 2m0s")
 	p.refuse(job, 121*second, store.Record{Holder: "x", Age: second, Mark: ms(minute), Left: minute})
 	check(t, "when that lease has ended, the replica", p.outlook(job, 201*second), "claims 2m0s")
-	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(201 * second), after(201 * second)}, out: store.Outcome{Grant: store.Grant{Token: 2, Mark: ms(minute)}}}).run
+	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(201 * second), after(201 * second), 0}, out: store.Outcome{Grant: store.Grant{Token: 2, Mark: ms(minute)}}}).run
 	check(t, "and runs", d.text(), "2m0s attempt 1 announced")
 }
 
@@ -287,7 +287,7 @@ func TestWhatWasClaimedInTimeIsRemembered(t *testing.T) {
 			p, job := known{mark: 30 * second}.planner(t)
 			refuse := func(at time.Duration, record store.Record) {
 				job.claim(ms(minute), after(at))
-				p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(at), after(at)}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+				p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(at), after(at), 0}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
 			}
 			mark := ms(30 * second)
 			refuse(minute, store.Record{Holder: "a", Token: 1, Mark: mark, Age: row.age, Left: 30 * second})
@@ -296,7 +296,7 @@ func TestWhatWasClaimedInTimeIsRemembered(t *testing.T) {
 				check(t, "it looks again", p.waits(), "looks again at 1m30.1s")
 			}
 			refuse(91*second, store.Record{Holder: "b", Token: 2, Mark: mark, Age: second, Left: 29 * second})
-			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(120 * second).Add(-1), after(120 * second).Add(-1)},
+			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(120 * second).Add(-1), after(120 * second).Add(-1), 0},
 				out: store.Outcome{Grant: store.Grant{Token: 3, Mark: mark, ExpiredAge: 30 * second}}}).run
 			check(t, "it runs", d.text(), row.want)
 		})
@@ -334,7 +334,7 @@ func TestLooksAtAJobWithJitter(t *testing.T) {
 			t.Errorf("at %v the time %v is claimed, which may not start before %v", now.Sub(epoch), mark.Sub(epoch), job.job.start(mark).Sub(epoch))
 		}
 		record := store.Record{Holder: "x", Age: time.Hour, Left: time.Hour}
-		p.answer(requests[0], answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+		p.answer(requests[0], answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
 		last := time.Time{} // of the first time that may start, and that is not as good as missed; none is begun before an earlier one may start
 		for due := job.job.Schedule.Next(later(epoch, now.Add(-minute-13125*time.Millisecond))); last.IsZero() && !job.job.start(due).After(now); due = job.job.Schedule.Next(due) {
 			if end := job.job.start(due).Add(13125 * time.Millisecond); end.After(now) {
@@ -373,7 +373,7 @@ func TestAGroupIsClaimedOnceForATime(t *testing.T) {
 			if record.Left == 0 {
 				record.Left = minute
 			}
-			p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+			p.answer(req, answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
 		}
 		if releases := p.finishGroups(now); row.at == minute && (len(releases) != 1 || releases[0].Linger != 13125*time.Millisecond) {
 			t.Errorf("gives back %+v; want the name of the group to linger until a time would be missed", releases)
@@ -387,7 +387,7 @@ func TestAGroupDoesNotLingerAfterAClaimThatWasNotAnswered(t *testing.T) {
 		"all": func(p *planner, requests []jobRequest, now time.Time) { p.unanswered(requests, now) },
 		"one of them": func(p *planner, requests []jobRequest, now time.Time) {
 			for i, out := range []store.Outcome{{Err: store.ErrUnknown}, {Err: &store.HeldError{Record: store.Record{Holder: "x", Left: minute}}}} {
-				p.answer(requests[i], answer{trip: trip{now, now}, out: out})
+				p.answer(requests[i], answer{trip: trip{now, now, 0}, out: out})
 			}
 		},
 	} {
@@ -520,7 +520,7 @@ func TestAJobThatIsRemovedBeforeItIsClaimedIsNotClaimed(t *testing.T) {
 func TestWhatWasAskedOfAPausedJobCannotBeRead(t *testing.T) {
 	p, job := known{paused: true}.planner(t)
 	now := after(minute)
-	s := p.answer(p.request([]*plannedJob{job}, now)[0], answer{trip: trip{now, now}, controls: errControl})
+	s := p.answer(p.request([]*plannedJob{job}, now)[0], answer{trip: trip{now, now, 0}, controls: errControl})
 	check(t, "the replica", p.waits(), "looks again at 1m0.5s")
 	if !job.open || s.failed == nil {
 		t.Errorf("the failure is not told: open %t, %v", job.open, s.failed)
@@ -533,7 +533,7 @@ func TestLeaseOfWhatIsDoneIsKnown(t *testing.T) {
 	now := after(2 * minute)
 	req := p.request([]*plannedJob{job}, now)[0]
 	record := store.Record{Holder: "x", Token: 1, Mark: ms(2 * minute), Left: 30 * second}
-	p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.DoneError{Record: record}}})
+	p.answer(req, answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.DoneError{Record: record}}})
 	check(t, "the replica", p.waits(), "looks again at 2m30s")
 }
 
@@ -586,7 +586,7 @@ func TestAGroupIsClaimedAgainByTheSameHolder(t *testing.T) {
 // A replica whose clock was ahead, and was set back, begins what is due by the right one: it is not to wait until that shows what the wrong one did.
 func TestClockThatWasAheadAndIsSetBack(t *testing.T) {
 	const wrong = 120*time.Hour + 30*minute // as which the clock shows 30 minutes
-	at := func(now time.Time) trip { return trip{now, now} }
+	at := func(now time.Time) trip { return trip{now, now, 0} }
 	join := func(p *planner, j *plannedJob, now time.Duration) { p.joined([]*plannedJob{j}, after(now)) }
 	refusal := func(j *plannedJob, age, left time.Duration) store.Outcome {
 		return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: j.name, Holder: "x", Token: 1, Age: age, Left: left}}}

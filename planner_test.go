@@ -155,7 +155,7 @@ func TestWhatIsClaimed(t *testing.T) {
 			if req.claims {
 				return
 			}
-			p.answer(req, answer{trip: trip{now, now}})
+			p.answer(req, answer{trip: trip{now, now, 0}})
 			if wake := p.wake(); (row.wake == 0) != wake.IsZero() || row.wake > 0 && !wake.Equal(after(row.wake)) {
 				t.Errorf("looks again at %v, want %v", wake.Sub(epoch), row.wake)
 			}
@@ -226,6 +226,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "a claim that was given back by a clock that is ahead is not run before its time", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute - time.Millisecond},
 		{rule: "the run of a dead holder is found of which a claim was told that was given back", known: known{mark: minute}, state: &jobState{Died: ms(2*minute + 3*second)}, asked: 2*minute + 50*second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m3.001s to 2m50.001s"},
 		{rule: "so is it if the next holder, which had found it too, has died before it began", known: known{mark: minute}, state: &jobState{Died: ms(2*minute + 3*second)}, asked: 2*minute + 50*second, abandoned: 10 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m3.001s to 2m50.001s"},
+		{rule: "so is it if that claim was told late: the holder may have begun at any instant of its trip", known: known{mark: minute}, asked: 2*minute + 50*second,
+			state: &jobState{Died: ms(2*minute - 6*second), Spread: 6100}, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m0.101s to 2m50.001s"},
 		{rule: "if that holder had nothing to run, what is due now is no crash", known: known{mark: minute}, state: &jobState{Since: ms(0), Died: ms(minute + 30*second)}, asked: 2*minute + 5*second, want: "2m0s attempt 1 announced"},
 		{rule: "if nothing is due either, nothing is run", known: known{mark: 2 * minute}, state: &jobState{Died: ms(minute + 30*second)}, asked: 2*minute + 5*second},
 		{rule: "with a fixed delay the death of a holder that had nothing to run is no crash, whatever this replica has claimed", known: known{schedule: Delay(10 * second), mark: minute, ended: minute, claimed: 71 * second}, asked: 100 * second, abandoned: 35 * second, want: "1m10s attempt 1"},
@@ -260,14 +262,14 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 			job.asked = control{}
 			req := p.request([]*plannedJob{job}, asked)[0]
 			req.claims, job.asked = true, told // what people ask is learned with the answer
-			s := p.answer(req, answer{trip: trip{asked, asked.Add(max(row.slow, time.Millisecond))}, out: store.Outcome{Grant: g}})
+			s := p.answer(req, answer{trip: trip{asked, asked.Add(max(row.slow, time.Millisecond)), 0}, out: store.Outcome{Grant: g}})
 			if !s.granted {
 				t.Fatal("it does not take the grant")
 			}
 			check(t, "run", s.run.text(), row.want)
 			check(t, "history", historyText(s.run.state.Runs), row.history)
 			if row.state != nil && row.state.Died > 0 {
-				if given := s.run.unused(job.job); given == nil || strings.Contains(string(given), `"died":`) {
+				if given := s.run.unused(job.job); given == nil || strings.Contains(string(given), `"died":`) || strings.Contains(string(given), `"spread":`) {
 					t.Errorf("a grant that is given back leaves the state %s, want one without that death", given)
 				}
 			}
@@ -302,7 +304,7 @@ func TestTheRunThatADeadHolderBeganAheadIsNotMissed(t *testing.T) {
 				req := p.request([]*plannedJob{job}, after(at))[0]
 				req.claims, job.asked = true, asked
 				g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: expired, State: state}
-				return p.answer(req, answer{trip: trip{after(at), after(at)}, out: store.Outcome{Grant: g}})
+				return p.answer(req, answer{trip: trip{after(at), after(at), 0}, out: store.Outcome{Grant: g}})
 			}
 			var state []byte
 			if row.state != nil {
@@ -352,7 +354,7 @@ func TestTheRunOfADeadHolderComesAfterAnOlderTime(t *testing.T) {
 					t.Fatalf("the claim with mark %d is refused: all is done up to %d", req.claim.Mark, record.Mark)
 				}
 				record.Token++
-				d := p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: record}}).run
+				d := p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: record}}).run
 				check(t, "run", d.text(), want)
 				record.State, record.ExpiredAge = d.state.json(), 0
 				if row.crash == CrashGiveUp {
@@ -361,7 +363,7 @@ func TestTheRunOfADeadHolderComesAfterAnOlderTime(t *testing.T) {
 				if row.died && i == 0 { // another replica finds the record as it is
 					p, job = known{mark: minute, crash: row.crash, attempts: row.attempts}.planner(t)
 					p.joined([]*plannedJob{job}, at)
-					p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Mark: record.Mark, Left: 30 * second}}}})
+					p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Mark: record.Mark, Left: 30 * second}}}})
 					at = at.Add(30 * second)
 					record.ExpiredAge = 30 * second
 					continue
@@ -409,7 +411,7 @@ func TestJobIsKnownSinceTheFirstOfItsReplicas(t *testing.T) {
 			if row.mark > 0 {
 				g.Mark = ms(row.mark)
 			}
-			d := p.answer(p.request(p.due(at), at)[0], answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			d := p.answer(p.request(p.due(at), at)[0], answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}}).run
 			if d.none() || d.state.Since != row.want {
 				t.Errorf("runs %q and records that the job is known since %d, want a run and %d", d.text(), d.state.Since, row.want)
 			}
@@ -480,7 +482,7 @@ func TestWhoIsRefusedLooksAgainBeforeATimeIsMissed(t *testing.T) {
 					t.Fatalf("at %v it asks %+v, want a claim", look, requests)
 				}
 				record := store.Record{Name: "job/tick", Holder: "x", Token: 1, Age: now.Sub(after(row.granted)), Left: 10 * minute}
-				p.answer(requests[0], answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+				p.answer(requests[0], answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
 			}
 		})
 	}
@@ -510,7 +512,7 @@ func TestTimeOfAHolderWhoseClockIsAhead(t *testing.T) {
 				if len(req) != 1 || !req[0].claims {
 					t.Fatalf("at %v it asks %+v, want a claim", now.Sub(epoch), req)
 				}
-				return p.answer(req[0], answer{trip: trip{now, now}, out: out})
+				return p.answer(req[0], answer{trip: trip{now, now, 0}, out: out})
 			}
 			held := func(holder string, token int64, since, until, now time.Duration) {
 				t.Helper()
@@ -547,7 +549,7 @@ func TestLingerThatIsSeenLate(t *testing.T) {
 			at := after(minute)
 			req := p.request(p.due(at), at)[0]
 			lingers := &store.HeldError{Record: store.Record{Name: "job/tick", Token: 1, Age: row.age, Left: row.left}}
-			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: lingers}})
+			p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: lingers}})
 			check(t, "looks again", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(minute+row.left))
 			got := ""
 			for _, req := range p.request(p.due(p.wake()), after(minute+row.left)) {
@@ -605,11 +607,11 @@ func TestWhoDied(t *testing.T) {
 			at := after(2*minute + second)
 			req := jobRequest{job: job, spec: job.jobSpec, claims: true}
 			held := &store.HeldError{Record: store.Record{Name: "job/tick", Holder: "r1#x-1", Token: 5, Mark: job.mark, Age: row.age, Left: second}}
-			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: held}})
+			p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: held}})
 			at = at.Add(row.later)
 			state := jobState{Pending: ms(2 * minute)}
 			g := store.Grant{Token: 9, Mark: job.mark, ExpiredAge: row.expired, State: state.json()}
-			runs := p.answer(req, answer{trip: trip{at.Add(-row.slow), at}, out: store.Outcome{Grant: g}}).run.state.Runs
+			runs := p.answer(req, answer{trip: trip{at.Add(-row.slow), at, 0}, out: store.Outcome{Grant: g}}).run.state.Runs
 			if len(runs) != 1 || runs[0].Replica != row.replica || (runs[0].Token == 5) != (row.replica != "") {
 				t.Errorf("the history is %+v; want one run, of the replica %q", runs, row.replica)
 			}
@@ -638,7 +640,7 @@ func TestWhatLingersIsLookedAtByOthersOfTheGroup(t *testing.T) {
 			}
 			for _, req := range p.request(jobs, at) {
 				lingers := &store.HeldError{Record: store.Record{Name: req.claim.Name, Token: 2, Left: row.left}}
-				p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: lingers}})
+				p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: lingers}})
 			}
 			releases := p.finishGroups(at)
 			if len(releases) != 1 || releases[0].Linger != row.linger {
@@ -678,7 +680,7 @@ func TestWhatComesAfterARunIsLookedAtByOthersOfTheGroup(t *testing.T) {
 				if req.job == a {
 					a.asked.Trigger, a.asked.At = row.trigger, at
 				}
-				p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: grant}})
+				p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: grant}})
 			}
 			releases := p.finishGroups(at)
 			if len(releases) != 1 || releases[0].Linger != row.linger {
@@ -873,7 +875,7 @@ func TestWhatWasClaimedAloneIsClaimedByItsGroupAgain(t *testing.T) {
 	groups, alone := p.requestGroups(p.due(at), at)
 	check(t, "alone", fmt.Sprint(len(groups), len(alone)), "0 2")
 	for _, req := range p.request(alone, at) {
-		p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: &store.DoneError{Record: store.Record{Mark: ms(minute)}}}})
+		p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: &store.DoneError{Record: store.Record{Mark: ms(minute)}}}})
 	}
 	at = after(2 * minute)
 	groups, alone = p.requestGroups(p.due(at), at)
@@ -984,7 +986,7 @@ func TestHowLongAGroupRests(t *testing.T) {
 				if req.job == jobs[1] {
 					out = row.b
 				}
-				p.answer(req, answer{trip: trip{at, at}, out: out})
+				p.answer(req, answer{trip: trip{at, at, 0}, out: out})
 			}
 			releases := p.finishGroups(at)
 			if len(releases) != 1 || releases[0].Linger != row.linger || (releases[0].Mark > 0) != row.done {
@@ -1020,7 +1022,7 @@ func TestWhatTheClaimerOfAGroupLeavesOutIsClaimedByAnother(t *testing.T) {
 				t.Fatalf("%d jobs are to be claimed, %v", len(mine), err)
 			}
 			for _, req := range p.request(mine, at) {
-				p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 2}}})
+				p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: store.Grant{Token: 2}}})
 			}
 			releases := p.finishGroups(at)
 			if len(releases) != 1 || releases[0].Linger != row.linger || releases[0].Mark > 0 {
@@ -1051,7 +1053,7 @@ func TestAJobThatIsRemovedMeanwhileIsGivenBack(t *testing.T) {
 		if removed {
 			p.remove(job)
 		}
-		s := p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 7, Mark: job.mark}}})
+		s := p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: store.Grant{Token: 7, Mark: job.mark}}})
 		if !s.granted || s.back != removed {
 			t.Errorf("removed %t: granted %t, given back %t", removed, s.granted, s.back)
 		}
@@ -1149,7 +1151,7 @@ func TestMissedTimesAreCountedOnce(t *testing.T) {
 				g.State = row.state.json()
 			}
 			job.asked.At = at
-			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}}).run
 			check(t, "runs", strings.Split(d.text(), " attempt")[0], row.want)
 			if d.missed != row.missed {
 				t.Errorf("%d times count as missed, want %d", d.missed, row.missed)
@@ -1202,7 +1204,7 @@ func TestWhatIsGivenBackIsFound(t *testing.T) {
 			}
 			for range 3 {
 				p, job := row.planner(t)
-				s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}, controls: errControl})
+				s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}, controls: errControl})
 				if !s.granted || !s.back {
 					t.Fatal("it does not give the job back")
 				}
@@ -1216,7 +1218,7 @@ func TestWhatIsGivenBackIsFound(t *testing.T) {
 				at = at.Add(20 * second)
 			}
 			p, job := row.planner(t)
-			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}}).run
 			check(t, "run", d.text(), row.want)
 			check(t, "history", historyText(d.state.Runs), row.history)
 		})
@@ -1234,7 +1236,7 @@ func TestGrantThatWasOfNoUseIsRemembered(t *testing.T) {
 		if len(req) != 1 || !req[0].claims {
 			t.Fatalf("at %v it asks %+v, want a claim", at.Sub(epoch), req)
 		}
-		return p.answer(req[0], answer{trip: trip{at, at}, out: out})
+		return p.answer(req[0], answer{trip: trip{at, at, 0}, out: out})
 	}
 	g := store.Grant{Token: 7, Mark: job.mark}
 	claim(store.Outcome{Grant: g})
@@ -1258,7 +1260,7 @@ func TestWhatIsGivenBackIsLookedAtWhenItIsDue(t *testing.T) {
 			at := after(row.at)
 			p.joined([]*plannedJob{job}, at)
 			g := store.Grant{Token: 7, Mark: job.mark, State: (&jobState{Since: ms(0), Trigger: 1}).json()}
-			if s := p.answer(p.request(p.due(at), at)[0], answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}); !s.granted || !s.run.none() {
+			if s := p.answer(p.request(p.due(at), at)[0], answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}}); !s.granted || !s.run.none() {
 				t.Fatalf("it was granted %t, to run %q", s.granted, s.run.text())
 			}
 			p.ended(ending{job: job, back: true}, at)
@@ -1273,7 +1275,7 @@ func TestAbandonedManualRunIsOfWhenItWasAskedFor(t *testing.T) {
 	at := after(minute + 40*second)
 	state := jobState{Pending: -1, Manual: ms(20 * second)}
 	g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: 5 * second, State: state.json()}
-	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}}).run
 	if runs := d.state.Runs; len(runs) != 1 || !runs[0].Manual || !runs[0].ScheduledAt.Equal(after(20*second)) || d.state.Trigger != 1 {
 		t.Errorf("the history is %+v, and the last manual run %d; want one of 20 s, number 1", runs, d.state.Trigger)
 	}
@@ -1285,7 +1287,7 @@ func TestManualRunOfUnknownTimeIsFound(t *testing.T) {
 		p, job := known{mark: minute, trigger: 1, undated: true, crash: crash}.planner(t)
 		g := store.Grant{Token: 7, Mark: job.mark, State: (&jobState{User: []byte("page 7")}).json()}
 		grant := func(at time.Time) decision {
-			return p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			return p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: g}}).run
 		}
 		announced := grant(after(minute + 10*second)).state
 		g.State = announced.json()
@@ -1353,7 +1355,7 @@ func TestMoreIsLeftThanIsListed(t *testing.T) {
 func TestInterruptionIsHeardBelowTheTokensOfOtherJobs(t *testing.T) {
 	p, job := known{mark: minute}.planner(t)
 	at := after(minute + second)
-	p.read(job, store.Record{Name: job.name, Token: 3, Mark: ms(minute)}, trip{at, at})
+	p.read(job, store.Record{Name: job.name, Token: 3, Mark: ms(minute)}, trip{at, at, 0})
 	p.joined([]*plannedJob{job}, at)
 	for _, row := range []struct {
 		left left
@@ -1374,7 +1376,7 @@ func TestInterruptionIsHeardBelowTheTokensOfOtherJobs(t *testing.T) {
 		}
 		for _, req := range p.request(due, at) {
 			held := &store.DoneError{Record: store.Record{Name: job.name, Token: 3, Mark: ms(minute)}}
-			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: held}})
+			p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: held}})
 		}
 	}
 }
@@ -1526,11 +1528,11 @@ func TestNoJobWaitsForTheLeaseOfAnother(t *testing.T) {
 	p.with(t, Job{Name: "due", Schedule: At(now.Add(30 * minute)), Do: doNothing, Grace: minute})
 	last := p.with(t, Job{Name: "last", Schedule: At(now.Add(40 * minute)), Do: doNothing, Grace: minute})
 	waits := p.with(t, Job{Name: "waits", Schedule: At(now.Add(50 * minute)), Do: doNothing, Grace: minute})
-	p.read(waits, store.Record{Holder: "x", Token: 1, Age: 2 * minute, Left: 10 * minute, Mark: ms(0)}, trip{now, now})
+	p.read(waits, store.Record{Holder: "x", Token: 1, Age: 2 * minute, Left: 10 * minute, Mark: ms(0)}, trip{now, now, 0})
 	refused := p.with(t, Job{Name: "refused", Schedule: Delay(minute), Do: doNothing})
 	p.joined(p.sorted(), now)
 	for _, req := range p.request(p.due(now), now) {
-		p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Token: 1, Left: 10 * minute}}}})
+		p.answer(req, answer{trip: trip{now, now, 0}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Token: 1, Left: 10 * minute}}}})
 	}
 	check(t, "the job that was refused is looked at after", fmt.Sprint(refused.wake.Sub(now.Round(0))), "10m0s")
 	check(t, "the job that waits for a lease is looked at after", fmt.Sprint(waits.wake.Sub(now.Round(0))), "10m0s")
@@ -1551,7 +1553,7 @@ func TestNoJobWaitsForTheLeaseOfAnother(t *testing.T) {
 func TestClockIsSetBackWhileNothingIsDue(t *testing.T) {
 	p := testPlanner()
 	j := p.with(t, Job{Name: "tick", Schedule: Every(24 * time.Hour), Do: doNothing})
-	p.read(j, store.Record{Holder: "x", Token: 1, Left: 10 * minute, Mark: ms(0)}, trip{after(0), after(0)})
+	p.read(j, store.Record{Holder: "x", Token: 1, Left: 10 * minute, Mark: ms(0)}, trip{after(0), after(0), 0})
 	p.joined([]*plannedJob{j}, after(0))
 	check(t, "what is due before the lease ends", fmt.Sprint(len(p.due(after(9*minute)))), "0")
 	check(t, "what is due when the clock was set back", fmt.Sprint(len(p.due(after(2*minute)))), "1")
@@ -1564,7 +1566,7 @@ func TestNoBusyLoopAfterAnEndInTheFuture(t *testing.T) {
 	p := testPlanner()
 	j := p.with(t, Job{Name: "tick", Schedule: Delay(time.Hour), Do: doNothing})
 	state := jobState{Since: now.Add(-2 * time.Hour).UnixMilli(), Ended: now.Add(second).UnixMilli()}
-	p.read(j, store.Record{Name: j.name, Token: 1, Mark: now.UnixMilli(), State: state.json()}, trip{now, now})
+	p.read(j, store.Record{Name: j.name, Token: 1, Mark: now.UnixMilli(), State: state.json()}, trip{now, now, 0})
 	p.joined([]*plannedJob{j}, now)
 	now = putForward(t, now.Add(second), 2*time.Hour)
 	requests := p.request(p.due(now), now)
@@ -1579,7 +1581,7 @@ func TestJitterOfADelay(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		p := testPlanner()
 		j := p.with(t, Job{Name: name, Schedule: Delay(minute), Jitter: time.Hour, Do: doNothing})
-		p.read(j, store.Record{Name: j.name, Token: 1, Mark: ms(minute), State: (&jobState{Since: ms(0), Ended: ms(minute)}).json()}, trip{after(2 * minute), after(2 * minute)})
+		p.read(j, store.Record{Name: j.name, Token: 1, Mark: ms(minute), State: (&jobState{Since: ms(0), Ended: ms(minute)}).json()}, trip{after(2 * minute), after(2 * minute), 0})
 		p.joined([]*plannedJob{j}, after(2*minute))
 		wake := p.wake().Sub(epoch)
 		if wake < 2*minute || wake >= 62*minute {
@@ -1594,7 +1596,7 @@ func TestJitterOfADelay(t *testing.T) {
 		check(t, "shown before that", fmt.Sprint(j.upcoming(after(minute)).Sub(epoch)), "2m0s")
 		check(t, "start", fmt.Sprint(wake), fmt.Sprint(j.job.start(after(2*minute)).Sub(epoch)))
 		g := store.Grant{Token: 2, Mark: ms(minute), State: (&jobState{Since: ms(0), Ended: ms(minute)}).json()}
-		s := p.answer(requests[0], answer{trip: trip{after(wake), after(wake)}, out: store.Outcome{Grant: g}})
+		s := p.answer(requests[0], answer{trip: trip{after(wake), after(wake), 0}, out: store.Outcome{Grant: g}})
 		check(t, "run", s.run.text(), "2m0s attempt 1")
 	}
 	if len(starts) != 4 {
@@ -1606,11 +1608,11 @@ func TestJitterOfADelay(t *testing.T) {
 func TestInterruptionIsHeardAtTheEndOfALostRun(t *testing.T) {
 	p := testPlanner()
 	job := p.with(t, Job{Name: "tick", Schedule: Every(time.Hour), Grace: minute, Do: doNothing})
-	p.read(job, store.Record{Name: job.name, Token: 1, Mark: ms(minute), State: (&jobState{Since: ms(0)}).json()}, trip{after(minute), after(minute)})
+	p.read(job, store.Record{Name: job.name, Token: 1, Mark: ms(minute), State: (&jobState{Since: ms(0)}).json()}, trip{after(minute), after(minute), 0})
 	p.joined([]*plannedJob{job}, after(minute))
 	at := after(p.wake().Sub(epoch))
 	for _, req := range p.request(p.due(at), at) {
-		p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 10, Mark: ms(minute)}}})
+		p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: store.Grant{Token: 10, Mark: ms(minute)}}})
 	}
 	check(t, "it runs here", fmt.Sprint(job.phase == granted), "true")
 	at = at.Add(5 * minute)
