@@ -53,14 +53,6 @@ type trip struct {
 	spread          time.Duration // by how much more an age is uncertain that the trip has brought: somebody else was told of it, on a trip of his own
 }
 
-// untilNow returns the trip that began at an instant, zero if that is not known, and has ended just now.
-func untilNow(asked time.Time) trip {
-	if asked.IsZero() {
-		return trip{}
-	}
-	return trip{asked, time.Now(), 0}
-}
-
 // granted returns the earliest and the latest instant at which a lease was granted whose age the store reported on the trip.
 func (t trip) granted(age time.Duration) (earliest, latest time.Time) {
 	return t.asked.Add(-age), t.answered.Add(t.spread - age)

@@ -77,6 +77,14 @@ func (c *core) instant(before time.Time) time.Time {
 	return time.Now().Add(-c.clock.latest().Sub(before))
 }
 
+// untilNow returns the trip that began at an instant, zero if that is not known, and has ended just now.
+func untilNow(asked time.Time) trip {
+	if asked.IsZero() {
+		return trip{}
+	}
+	return trip{asked, time.Now(), 0}
+}
+
 // releaseOutcomes releases the grants of a batch that was asked for at an instant and arrived after its caller had given up. It makes one
 // request, because a store that is late should not get more work than needed.
 func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome, asked time.Time) {
