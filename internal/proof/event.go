@@ -89,6 +89,7 @@ const (
 	Done    Result = "done" // refused, because of the mark
 	Okay    Result = "ok"
 	Lost    Result = "lost"
+	Locked  Result = "locked"  // refused, because a transaction has locked the record: nobody knows what it will leave
 	Stale   Result = "stale"   // refused by a guard
 	Unknown Result = "unknown" // may or may not have taken effect
 	Back    Result = "back"    // of an element: given back, which is no attempt

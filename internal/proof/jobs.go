@@ -344,11 +344,14 @@ func (c *jobCheck) made(claim *Event) time.Duration {
 }
 
 // refusedInTime reports whether a replica need not miss a scheduled time, however late it begins it, because it claimed the job within Grace and was
-// refused: the lease in the way had been granted when the time was due, so that it may have been for this time.
+// refused: the lease in the way had been granted when the time was due, so that it may have been for this time; or the record was
+// locked, and nobody else could claim it either.
 func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*lease) bool {
 	return c.rule.Missed.Policy == "skip" && c.has(func(e *Event) bool {
-		refused := e.Kind == Acquire && e.Name == c.rule.Record && e.Replica == replica && e.Result == Held
-		return refused && c.claimsInTime(e, scheduled) && slices.ContainsFunc(leases, func(l *lease) bool {
+		if e.Kind != Acquire || e.Name != c.rule.Record || e.Replica != replica || !c.claimsInTime(e, scheduled) {
+			return false
+		}
+		return e.Result == Locked || e.Result == Held && slices.ContainsFunc(leases, func(l *lease) bool {
 			return l.grant.DidToken == e.Token && grantedAsTold(e, l) >= c.instant(scheduled)
 		})
 	})

@@ -292,6 +292,13 @@ func TestMissedTimes(t *testing.T) {
 	refusedBecauseOf := func(granted time.Duration, change func(*Event)) History {
 		return changed(claimed(change), 3, func(e *Event) { e.At, e.Until, e.Took = granted-1, granted+1, granted })
 	}
+	lockedOut := func(change func(*Event)) History {
+		return claimed(func(e *Event) {
+			if e.Result, e.Token = Locked, 0; change != nil {
+				change(e)
+			}
+		})
+	}
 	diedInTime := func() History { // q, who had claimed it in time; another then claims it for an earlier time, and gives it back
 		return slices.Delete(changed(gaveBackLater(30_000, nil), 3, func(e *Event) { e.Mark = 40_000 }), 5, 6)
 	}
@@ -340,6 +347,9 @@ func TestMissedTimes(t *testing.T) {
 		{"the same, where the store could not be watched", refusedBecauseOf(39*s+s/2, func(e *Event) { e.Took, e.Did = 0, "" }), missed("skip"), nil},
 		{"refused because of a lease from before, and told so", refusedBecauseOf(39*s+s/2, func(e *Event) { e.Took = 42*s + s/2 + 2 }), missed("skip"), skips},
 		{"claimed in time, and failed", claimed(func(e *Event) { e.Result = Failed }), missed("skip"), skips},
+		{"claimed in time, and its record was locked", lockedOut(nil), missed("skip"), nil},
+		{"claimed in time by another, for which its record was locked", lockedOut(q), missed("skip"), skips},
+		{"claimed late, and its record was locked", lockedOut(func(e *Event) { e.At = 45*s + 1 }), missed("skip"), skips},
 		{"refused another name in time", claimed(func(e *Event) { e.Name = "other" }), missed("skip"), skips},
 		{"its user was refused in time", claimed(func(e *Event) { e.Kind = Take }), missed("skip"), skips},
 		{"claimed in time, and refused, where none is skipped", claimed(nil), missed("all"), []string{`40Z was run, where the policy "all" picks 1970-01-01 00:00:30Z`}},

@@ -54,7 +54,7 @@ func (h History) explained() []*Event {
 	for i := range h {
 		e := &h[i]
 		switch {
-		case e.Kind != Acquire && e.Kind != Extend && e.Kind != Release, e.Result == Failed:
+		case e.Kind != Acquire && e.Kind != Extend && e.Kind != Release, e.Result == Failed, e.Result == Locked:
 			continue
 		case watched && e.Result == Unknown && e.Did == "":
 			continue

@@ -66,7 +66,7 @@ func DecisionOf(out store.Outcome) (Result, int64) {
 	held, refused := errors.AsType[*store.HeldError](out.Err)
 	switch {
 	case refused && held.Record.Token == 0:
-		return Failed, 0 // a transaction has locked the record, and nobody knows what it will leave
+		return Locked, 0
 	case refused:
 		return Held, held.Record.Token
 	}

@@ -46,7 +46,7 @@ func TestSeam(t *testing.T) {
 		{store.Outcome{Grant: store.Grant{Token: 7, Mark: 3, State: state}}, Granted, 7, 3, StateOf(state)},
 		{store.Outcome{Grant: store.Grant{Token: 7}}, Granted, 7, 0, 0},
 		{store.Outcome{Err: held(4)}, Held, 4, 0, 0},
-		{store.Outcome{Err: held(0)}, Failed, 0, 0, 0},
+		{store.Outcome{Err: held(0)}, Locked, 0, 0, 0},
 		{store.Outcome{Err: fmt.Errorf("wrapped: %w", done)}, Done, 0, 6, StateOf(state)},
 		{store.Outcome{Err: store.ErrHeld}, Held, 0, 0, 0},
 		{store.Outcome{Err: store.ErrDone}, Done, 0, unseen, 0},

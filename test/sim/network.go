@@ -246,38 +246,50 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	case "refused":
 		return nil, errRefused
 	case "failed":
-		return c.except(ctx, &f, func(*Q) A { return c.unknown(errRecord) })
+		return c.except(ctx, &f, func(*Q) A { return c.unknown(errRecord) }, false)
 	case "locked":
-		return c.except(ctx, &f, c.locked)
+		return c.except(ctx, &f, c.locked, true)
 	}
 	c.announce()
 	return c.fated(ctx, &f)
 }
 
-// except is a request of which some elements have no effect, and get another answer: the store cannot read their records, or they are locked.
-func (c *call[Q, A]) except(ctx context.Context, f *fate, other func(*Q) A) (answers []A, err error) {
+// except is a request of which some elements have no effect, and get another answer: the store cannot read their records, or they are locked. That is recorded if
+// the replica is told what became of them.
+func (c *call[Q, A]) except(ctx context.Context, f *fate, other func(*Q) A, told bool) (answers []A, err error) {
 	left := func(i int) bool { return len(c.asked) == 1 || f.pick>>(i%64)&1 == 0 }
-	all := len(c.asked)
-	answers = make([]A, all)
+	sent := c.n.replica.world.now()
+	answers = make([]A, len(c.asked))
 	var rest []Q
 	var at []int
+	var without []proof.Event
 	for i, q := range c.asked {
 		if answers[i] = other(&q); !left(i) {
 			rest, at = append(rest, q), append(at, i)
+			continue
+		}
+		e := proof.Event{At: sent, Replica: c.n.replica.name()}
+		c.note(&e, &q)
+		if c.told(&e, &answers[i]); told && e.Kind != "" {
+			without = append(without, e)
 		}
 	}
 	if c.asked = rest; len(rest) == 0 {
 		time.Sleep(f.out + f.back)
-		return answers, nil
+	} else {
+		c.announce()
+		some, err := c.fated(ctx, &fate{out: f.out, back: f.back, pick: f.pick})
+		if err != nil {
+			return nil, err
+		}
+		for i, a := range some {
+			answers[at[i]] = a
+		}
 	}
-	c.announce()
-	some, err := c.fated(ctx, &fate{out: f.out, back: f.back, pick: f.pick})
-	if err != nil {
-		return nil, err
+	for i := range without {
+		without[i].Until = c.n.replica.world.now()
 	}
-	for i, a := range some {
-		answers[at[i]] = a
-	}
+	c.n.replica.world.add(without...)
 	return answers, nil
 }
 
