@@ -133,6 +133,7 @@ func TestLaws(t *testing.T) {
 		{"what the store did not do, as those who watched it know", History{did(granted, Granted), did(released, Okay), acquire(4*s, Never, "b", 0, Unknown), did(acquire(6*s, 7*s, "c", 2, Held), Held)}, Rules{}, Linearizability},
 		{"what the store refused, as those who watched it know", History{did(granted, Granted), did(marked(released, 5), Okay), untold(did(marked(acquire(4*s, 5*s, "b", 0, Done), 5), Done))}, Rules{}, ""},
 		{"failed, and so nothing", after(acquire(2*s, 3*s, "b", 2, Failed), extend(4*s, 5*s, "b", 2, Failed), release(6*s, 7*s, "a", 1, Failed), acquire(8*s, 9*s, "c", 1, Held)), Rules{}, ""},
+		{"locked, and so nothing", after(acquire(2*s, 3*s, "b", 0, Locked), acquire(8*s, 9*s, "c", 1, Held)), Rules{}, ""},
 	})
 }
 
