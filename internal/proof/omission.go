@@ -189,7 +189,7 @@ func (c *jobCheck) ranUnder(l *lease) bool {
 func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration, well History) bool {
 	rule := c.rule.Omission
 	ahead := from - c.rule.Skew // by a clock that is
-	until, look, seen := ahead, from, from
+	until, free, look, seen := ahead, ahead, from, from
 	if rule.Observed { // until when those wait who have seen a linger for the first time
 		seen += rule.Spaced
 	}
@@ -201,7 +201,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 			continue
 		}
 		looks := max(look, c.waits(well, l.from))
-		if last := from + rule.Grace*7/8; until < last { // else it was refused at the last call, too
+		if last := from + rule.Grace*7/8; free < last { // else it was refused at the last call, too
 			looks = min(looks, last)
 		}
 		if l.from > max(until, seen, looks)+rule.Look+2*c.rule.Skew {
@@ -209,6 +209,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		}
 		taken := c.taken(leases[i:], from)
 		until, look = max(until, taken), max(look, taken, l.until+(l.until-l.from)/8)
+		free = max(free, c.taken(leases[i:], l.until)) // for who looked just before its end
 		if rule.Observed { // who looked just before the last extension sees it a TTL later
 			look = max(look, l.until+l.grant.TTL)
 		}

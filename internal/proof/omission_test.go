@@ -316,6 +316,12 @@ func TestOmission(t *testing.T) {
 		{"who had it before is not seen by all a TTL after its end", History{always, grant(9*s+s/2, 1, s), grant(12*s+1, 2, 9*s), ran10}, observed, true},
 		{"who had it before for very long is looked at later", History{always, grant(s, 1, s/2), kept(10*s, s/2, same), grant(12*s+s/10, 2, 9*s), ran10}, observed, false},
 		{"who had it before has kept it for longer than it may be seen", History{always, grant(7*s, 1, 4*s), kept(12*s, 4*s, same)}, observed, false},
+		{"who had it before may be seen to have it at the last call, too", History{always, grant(9*s+s/2, 1, 3*s+s/2), grant(14*s+19*s/20, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, observed, false},
+		{"who had it before is not seen to have it at the last call", History{always, grant(9*s+s/2, 1, 2*s+7*s/16-1), grant(14*s+19*s/20, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, observed, true},
+		{"who had it before may have been seen to have it at the last call, but another had it since", History{always, grant(9*s+s/2, 1, 3*s+s/2),
+			grant(13*s+s/10, 2, s), run(10*s, 13*s+s/5, 13*s+2*s/5, 2, Okay, 0), markRaised(13*s+s/2, 2, 5*s), grant(14*s+19*s/20, 3, 9*s), run(10*s, 15*s, 16*s, 3, Okay, 17*s)}, observed, true},
+		{"who had it before had it no longer at the last call, where all know", History{always, grant(9*s+s/2, 1, 3*s+s/2), grant(14*s+19*s/20, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), true},
+		{"who had it before had released it at the last call", History{always, grant(9*s+s/2, 1, 3*s+s/2), markRaised(12*s, 1, 10*s), grant(14*s+19*s/20, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, observed, true},
 		{"somebody has found late that who had it before has it no longer", History{always, grant(0, 1, 5*s), grant(12*s, 2, 9*s), ran10}, observed, false},
 
 		{"who was well waited for another whose name is no group's", named("other/1", waited(toldAt("w", 10*s+2))), grouped, true},
