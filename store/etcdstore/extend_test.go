@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -173,5 +175,41 @@ func TestSessionsThatDoNotLast(t *testing.T) {
 	server.ended = true
 	if lasts, err := s.lasts(t.Context(), of, time.Second); lasts || err != nil || !of.gone || len(s.classes) > 0 {
 		t.Errorf("after its end it lasts: %v, %v, it is gone: %v, and the next names are attached to it: %v", lasts, err, of.gone, len(s.classes) > 0)
+	}
+}
+
+// TestWhatLeasesOfASessionNeed: leases that are checked together are extended if their session lasts for the longest of them, and was changed last before the first of their records was written.
+func TestWhatLeasesOfASessionNeed(t *testing.T) {
+	server := &tardy{}
+	s := server.store(t)
+	s.renewing = true // nothing is kept alive in the background
+	of, err := s.session(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := func(ttl time.Duration, revision int64) *renewal {
+		return &renewal{e: store.Extension{Name: "name", TTL: ttl}, h: &holding{session: of, revision: revision}}
+	}
+	short, long := lease(time.Second, 7), lease(granted*time.Second+1, 5)
+	for _, all := range [][]*renewal{{short, long}, {long, short}} {
+		if same, err := s.unchanged(t.Context(), all); same || err != nil || server.txn != nil {
+			t.Errorf("a session that is too short for one of them: they are extended: %v, %v", same, err)
+		}
+	}
+	first, last := lease(time.Second, 5), lease(time.Second, 7)
+	for _, all := range [][]*renewal{{first, last}, {last, first}} {
+		same, err := s.unchanged(t.Context(), all)
+		if !same || err != nil {
+			t.Fatal(same, err)
+		}
+		before := int64(0)
+		for _, is := range server.txn.Compare {
+			if is.Result == etcdserverpb.Compare_LESS {
+				before = is.GetModRevision()
+			}
+		}
+		if before != 5 {
+			t.Errorf("the key of their session must not have changed since the revision %d, want 5", before)
+		}
 	}
 }

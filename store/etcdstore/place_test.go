@@ -13,6 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -97,6 +99,22 @@ func twoHandles(t *testing.T, url string, options ...grpc.DialOption) (client *c
 	return client, handleOf(t, client), handleOf(t, client)
 }
 
+// hasWaited calls Queue until a handle has a place, and no longer.
+func hasWaited(t *testing.T, client *clientv3.Client, s *Store, c store.Claim) {
+	t.Helper()
+	ctx := context.Background()
+	calling, leave := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { _, _, err := s.Queue(calling, c); ended <- err }()
+	key := s.keys.ticket(c.Name, c.Holder)
+	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
+	servers.Wait(t, "the reply of that", func() bool { _, ok := s.sights.of(c.Name); return ok })
+	leave()
+	if err := <-ended; !errors.Is(err, store.ErrHeld) {
+		t.Fatal(err)
+	}
+}
+
 // A name that was handed over between two calls of a waiter, which no watch has reported, was had before the second one.
 func TestHandedOverUnseen(t *testing.T) {
 	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
@@ -106,16 +124,7 @@ func TestHandedOverUnseen(t *testing.T) {
 	if err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
 	}
-	calling, leave := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { _, _, err := b.Queue(calling, claim); ended <- err }()
-	key := b.keys.ticket("name", "b")
-	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
-	servers.Wait(t, "the reply of that", func() bool { _, ok := b.sights.of("name"); return ok })
-	leave()
-	if err := <-ended; !errors.Is(err, store.ErrHeld) {
-		t.Fatal(err)
-	}
+	hasWaited(t, client, b, claim)
 	b.ticketGone(placeKey{"name", "b"}) // nobody hears the note
 	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
@@ -148,19 +157,7 @@ func TestHandOverToTheSameHolder(t *testing.T) {
 		return out[0].Grant
 	}
 	acquired(a, "a")
-	calling, leave := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		_, _, err := b.Queue(calling, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
-		ended <- err
-	}()
-	key := b.keys.ticket("name", "b")
-	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
-	servers.Wait(t, "the reply of that", func() bool { _, ok := b.sights.of("name"); return ok })
-	leave()
-	if err := <-ended; !errors.Is(err, store.ErrHeld) {
-		t.Fatal(err)
-	}
+	hasWaited(t, client, b, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
 	a.mu.Lock()
 	of := a.held["name"].session
 	a.mu.Unlock()
@@ -253,5 +250,86 @@ func TestInboxEndsBeforeThereIsAPlace(t *testing.T) {
 		}
 	case <-time.After(servers.Patience):
 		t.Error("the waiter has not heard that it has the name")
+	}
+}
+
+// TestPlaceThatIsAskedForAgain: a place whose ticket or session has ended is written again, one that sees the name taken counts anew for how long it is free, and who has the name needs none.
+func TestPlaceThatIsAskedForAgain(t *testing.T) {
+	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
+	ctx := context.Background()
+	claim := store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
+	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
+	if err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	at := b.enter(claim)
+	key := b.keys.ticket("name", "b")
+	stands := func(what string) {
+		t.Helper()
+		p, mine, _, err := b.stand(ctx, claim, at)
+		if err != nil || mine || !p.taken {
+			t.Errorf("%s: %+v, it is the waiter's: %v, %v", what, p, mine, err)
+		}
+		if reply, err := client.Get(ctx, key); err != nil || reply.Count != 1 || clientv3.LeaseID(reply.Kvs[0].Lease) != at.session.id {
+			t.Errorf("%s: %+v, %v, want a ticket in the session of the place", what, reply, err)
+		}
+	}
+	stands("at first")
+	b.inbox.mu.Lock()
+	at.freed = time.Now().Add(-grace)
+	b.inbox.mu.Unlock()
+	if stands("again"); !b.seenFree(at).IsZero() {
+		t.Error("it counts for how long the name was free before it was taken")
+	}
+	if _, err := client.Delete(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	stands("when its ticket is gone")
+	first := at.session
+	if _, err := client.Revoke(ctx, first.id); err != nil {
+		t.Fatal(err)
+	}
+	if stands("when its session has ended"); at.session == first || first.names != 0 {
+		t.Errorf("%d names are attached to the session that has ended", first.names)
+	}
+	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	p, mine, _, err := b.stand(ctx, claim, at)
+	if err != nil || !mine || p.record.Holder != "b" || at.session != nil {
+		t.Errorf("when it was handed over: %+v, it is the waiter's: %v, %v; its place is in the session %+v", p, mine, err, at.session)
+	}
+}
+
+// TestHandedOverToACallThatFails: what was handed over to a place while a call of it fails is granted by that call.
+func TestHandedOverToACallThatFails(t *testing.T) {
+	var fails atomic.Bool
+	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if txn, is := request.(*etcdserverpb.TxnRequest); is && fails.Load() && strings.Contains(txn.String(), "waiting") {
+			return status.Error(codes.Unavailable, "a test")
+		}
+		return invoke(ctx, method, request, reply, conn, options...)
+	}))
+	ctx := context.Background()
+	claim := store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
+	if out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}}); err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	hasWaited(t, client, b, claim)
+	b.inbox.mu.Lock()
+	at := b.inbox.places[placeKey{"name", "b"}]
+	handed := pair{record: record{Holder: "b", Token: 5, TTL: time.Hour, Session: at.session.name}, revision: 5, taken: true}
+	at.handed = &handed
+	b.inbox.mu.Unlock()
+	fails.Store(true)
+	grant, after, err := b.Queue(ctx, claim)
+	if err != nil || grant.Token != 5 || after < 0 {
+		t.Errorf("granted %+v after %v, %v, want what was handed over", grant, after, err)
+	}
+	if b.holdingOf("name", handed) == nil {
+		t.Error("nobody counts the time of the lease")
+	}
+	if grant, _, err := b.Queue(ctx, claim); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("the next call, to which nothing was handed over: %+v, %v", grant, err)
 	}
 }

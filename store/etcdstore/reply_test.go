@@ -28,7 +28,8 @@ type tardy struct {
 	asked time.Time // when the last request arrived
 	ttl   int64     // that was asked for last
 
-	reads chan struct{} // unless it is nil, each read is told here, and never answered
+	reads chan struct{}            // unless it is nil, each read is told here, and never answered
+	txn   *etcdserverpb.TxnRequest // the last one
 
 	lasting bool  // a lease is granted for as long as is asked for,
 	less    int64 // or for so many seconds less, as if the reply was so late
@@ -71,6 +72,14 @@ func (s *tardy) call(ctx context.Context, _ string, request, reply any, _ *grpc.
 		}
 	case *etcdserverpb.PutResponse:
 		r.Header = &etcdserverpb.ResponseHeader{Revision: 2}
+	case *etcdserverpb.TxnResponse:
+		s.mu.Lock()
+		s.txn, _ = request.(*etcdserverpb.TxnRequest)
+		s.mu.Unlock()
+		r.Header, r.Succeeded = &etcdserverpb.ResponseHeader{Revision: 2}, true
+		for range s.txn.Success {
+			r.Responses = append(r.Responses, &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: &etcdserverpb.RangeResponse{}}})
+		}
 	}
 	return nil
 }

@@ -282,3 +282,27 @@ func TestSessionThatCannotBeKeptAlive(t *testing.T) {
 		}
 	})
 }
+
+// TestSessionLastsAsEtcdSays: for how long a session lasts is what etcd says when it is kept alive, counted from the request. That it lasts longer already is not forgotten.
+func TestSessionLastsAsEtcdSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &tardy{}
+		s := server.store(t)
+		s.renewing = true // nothing is kept alive in the background
+		of, err := s.session(t.Context(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of.ttl = time.Hour // as it was granted for
+		of.keptUntil(time.Now())
+		asked := time.Now()
+		if err := s.renew(t.Context(), of); err != nil || of.ttl != granted*time.Second || !of.bound.Equal(asked.Add(of.ttl)) {
+			t.Errorf("%v; it lasts for %v, until %v after the request; want %d s", err, of.ttl, of.bound.Sub(asked), granted)
+		}
+		later := time.Now().Add(time.Hour)
+		of.keptUntil(later)
+		if err := s.renew(t.Context(), of); err != nil || !of.bound.Equal(later) {
+			t.Errorf("%v; it lasts for %v less than before", err, later.Sub(of.bound))
+		}
+	})
+}
