@@ -295,6 +295,9 @@ func TestPlaceThatIsAskedForAgain(t *testing.T) {
 	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
+	if _, err := b.read(ctx, []string{"name"}); err != nil {
+		t.Fatal(err)
+	}
 	p, mine, _, err := b.stand(ctx, claim, at)
 	if err != nil || !mine || p.record.Holder != "b" || at.session != nil {
 		t.Errorf("when it was handed over: %+v, it is the waiter's: %v, %v; its place is in the session %+v", p, mine, err, at.session)
