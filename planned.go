@@ -79,7 +79,7 @@ type plannedJob struct {
 	seenLease seenLease
 
 	lastCall time.Time // when to look again for a scheduled time that would be missed soon; zero for none
-	open     bool      // the last claim was not answered, or nobody could say whether the job is paused
+	open     bool      // the last claim was not answered, or its record was locked, or nobody could say whether the job is paused
 	warned   int64     // the mark that was reported to be ahead of this clock
 
 	group   *claimGroup // nil if it is in none

@@ -246,6 +246,7 @@ func (p *planner) answer(req jobRequest, a answer) (s step) {
 		j.sawLease(done.Record, a.trip)
 		p.lookAgain(j, now)
 	case errors.As(a.out.Err, &held) && locked(held): // who has it, and since when, is not known: what was refused before still counts
+		j.open = true
 		p.lookAt(j, j.orDue(p.spread(now.Add(held.Record.Left)), now))
 	case errors.As(a.out.Err, &held):
 		j.sawLease(held.Record, a.trip)

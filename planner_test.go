@@ -1032,6 +1032,38 @@ func TestWhatTheClaimerOfAGroupLeavesOutIsClaimedByAnother(t *testing.T) {
 	}
 }
 
+// The replica that claims for all does not keep the others from a job whose record a transaction had locked: nobody has it then, and this replica may be cut off before it looks again.
+func TestLockedJobOfAGroupIsClaimedByAnother(t *testing.T) {
+	for name, row := range map[string]struct {
+		out    store.Outcome // of the claim of one of the jobs
+		linger time.Duration
+	}{
+		"its record is locked": {store.Outcome{Err: &store.HeldError{Record: store.Record{Left: second / 10}}}, 0},
+		"another has it":       {store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Token: 7, Left: 30 * second}}}, 13125 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := pair(t)
+			at := after(minute)
+			groups, _ := p.requestGroups(p.due(at), at)
+			mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+			if err != nil || len(mine) != 2 {
+				t.Fatalf("%d jobs are to be claimed, %v", len(mine), err)
+			}
+			for i, req := range p.request(mine, at) {
+				out := store.Outcome{Grant: store.Grant{Token: 2}}
+				if i == 1 {
+					out = row.out
+				}
+				p.answer(req, answer{trip: trip{at, at, 0}, out: out})
+			}
+			releases := p.finishGroups(at)
+			if len(releases) != 1 || releases[0].Linger != row.linger || releases[0].Mark > 0 {
+				t.Errorf("gives back %+v, want the name of the group to linger for %v", releases, row.linger)
+			}
+		})
+	}
+}
+
 // A pause that may be over by now does not make a job done for the others of its group; one that is known to hold does.
 func TestAnOldPauseDoesNotEndAGroup(t *testing.T) {
 	paused := &plannedJob{asked: control{Paused: &Pause{}}}

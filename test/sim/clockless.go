@@ -26,6 +26,9 @@ func DrawClockless(seed uint64) Plan {
 	p := Draw(seed)
 	p.Clockless, p.Waiter, p.Lines, p.Commits = true, false, false, 0
 	p.Tail += p.observed()
+	if p.Work == Elements || p.Work == Mixed { // the elements are tried one after the other, and each may be seen for the first time then
+		p.Tail += time.Duration(p.Names) * p.TTL * 9 / 8
+	}
 	return p
 }
 
