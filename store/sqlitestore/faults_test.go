@@ -120,6 +120,21 @@ func TestTokensGrowOverDeletion(t *testing.T) {
 	}
 }
 
+// What a sweep had forgotten counts, too.
+func TestTokensGrowOverDeletionAfterASweep(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	token := swept(t, s, "name", func() { h.pass(time.Second) })
+	deleteAll(t, path)
+	h.uptime, h.wall = h.uptime+time.Hour, h.wall-time.Hour
+	_, err := try(s, "name", "b", time.Minute)
+	says(t, err, "deleted")
+	if after := take(t, s, "name", "b", time.Minute); after.Token <= token {
+		t.Errorf("token %d follows %d", after.Token, token)
+	}
+}
+
 // What ends last and what is greatest in a deleted file count, be it released, another's, or not the first.
 func TestDeletedFileIsRememberedAsAWhole(t *testing.T) {
 	path := newPath(t)

@@ -174,7 +174,7 @@ func (d *director) round(ctx context.Context) (longer time.Duration, err error) 
 	case err != nil:
 		return 0, err
 	}
-	return longer, d.drain()
+	return longer, d.drain(d.ending())
 }
 
 // unsafe is how many clients are unsafe on purpose.
@@ -336,14 +336,16 @@ func faulted(f Fault, replica string, at, until time.Duration) event {
 	return event{Event: proof.Event{Kind: proof.Fault, Fault: string(f), Replica: replica, At: at, Until: until}}
 }
 
-// drain asks the replicas to end, and waits until they have told all that they know.
-func (d *director) drain() error {
+// ending is how long after they were told to end replicas may go on before they are killed.
+func (d *director) ending() <-chan time.Time { return time.After(5*time.Minute + 10*d.TTL) }
+
+// drain asks the replicas to end, and waits until they have told all that they know, or a limit has come.
+func (d *director) drain(limit <-chan time.Time) error {
 	running := slices.DeleteFunc(slices.Concat(d.controls, d.workers), func(p *fleet.Process) bool { return !p.Running() })
 	var errs []error
 	for _, p := range running {
 		errs = append(errs, p.End(fleet.Terminate))
 	}
-	limit := time.After(5*time.Minute + 10*d.TTL)
 	for _, p := range running {
 		select {
 		case <-p.Gone:

@@ -186,9 +186,34 @@ func TestPauseCountsIfItWasSeen(t *testing.T) {
 // At the end of a run all replicas are told to end, also the unsafe ones, and are waited for.
 func TestAllReplicasAreToldToEnd(t *testing.T) {
 	d := directing(t, Config{TTL: time.Second, Replicas: 2})
-	if err := d.drain(); err != nil || len(d.notes) > 0 {
+	if err := d.drain(d.ending()); err != nil || len(d.notes) > 0 {
 		t.Errorf("%v, %q", err, d.notes)
 	}
+	areGone(t, d)
+}
+
+// Replicas that do not end when they are told to are killed, each of them, and it is told.
+func TestReplicasThatDoNotEndAreKilled(t *testing.T) {
+	d := directing(t, Config{TTL: time.Second, Replicas: 3})
+	for _, p := range d.workers {
+		if err := p.Signal(fleet.Stop); err != nil {
+			t.Fatal(err)
+		}
+		servers.Wait(t, p.Name+" is stopped", p.Stopped)
+	}
+	if err := d.drain(time.After(0)); err != nil {
+		t.Error(err)
+	}
+	for _, p := range d.workers {
+		if !slices.ContainsFunc(d.notes, func(note string) bool { return strings.HasPrefix(note, "replica "+p.Name+" was told to end and did not") }) {
+			t.Errorf("nothing is told of %s: %q", p.Name, d.notes)
+		}
+	}
+	areGone(t, d)
+}
+
+func areGone(t *testing.T, d *director) {
+	t.Helper()
 	for _, p := range slices.Concat(d.controls, d.workers) {
 		select {
 		case <-p.Gone:

@@ -133,7 +133,7 @@ func moveFleet(t *testing.T, from, to string) {
 		f.pauses.Wait()
 		f.enter()
 	}
-	must(t, f.drain())
+	must(t, f.drain(f.ending()))
 	f.examine(f.after)
 	f.judge()
 }
