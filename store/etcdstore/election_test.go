@@ -24,6 +24,7 @@ func TestElections(t *testing.T) {
 		"another leader":           {2, func(_ context.Context, at time.Duration) uint64 { return term(at > elected, 3, 2) }, elected + 2*askEvery},
 		"the term was not known":   {0, func(_ context.Context, at time.Duration) uint64 { return term(at > elected, 3, 2) }, elected + 2*askEvery},
 		"the same leader":          {2, func(context.Context, time.Duration) uint64 { return 2 }, 0},
+		"the first that is told":   {0, func(context.Context, time.Duration) uint64 { return 2 }, 0},
 		"no leader":                {2, func(context.Context, time.Duration) uint64 { return 0 }, 0},
 		"elected before, and seen": {3, func(context.Context, time.Duration) uint64 { return 3 }, 0},
 		"a member that is silent": {2, func(ctx context.Context, at time.Duration) uint64 {

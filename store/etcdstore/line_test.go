@@ -132,6 +132,26 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestNoteOfWhatAnotherCallHad: a call that goes on after another one of the same holder was granted the name is not granted it once more by a late note of that lease.
+func TestNoteOfWhatAnotherCallHad(t *testing.T) {
+	s := bare("1.a")
+	claim := store.Claim{Name: "name", Holder: "x", TTL: time.Hour}
+	at := s.enter(claim)
+	s.enter(claim)
+	s.height.high.Store(12) // the revision of the reply by which the first was granted the name
+	s.exit(at, true)
+	value, err := json.Marshal(note{Record: record{Format: format, Holder: "x", TTL: time.Hour, Granted: 1, Session: "1.a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for revision, want := range map[int64]bool{12: false, 13: true} {
+		s.heard("name", &mvccpb.KeyValue{Value: value, ModRevision: revision})
+		if handed, _, _ := s.took(at); (handed != nil) != want {
+			t.Errorf("by the note of the revision %d %+v is handed over", revision, handed)
+		}
+	}
+}
+
 // TestTurns: a name that is free is left to those who came first, for a while from when it was seen free. Then, and when nobody is before it, a place takes it.
 func TestTurns(t *testing.T) {
 	s := bare()
