@@ -241,6 +241,7 @@ func TestRunsOfJobs(t *testing.T) {
 		{"cut off, and not to be begun again", History{lost}, jobs(func(r *JobRule) { r.Takeover, r.AtMostOnce = true, true }), nil},
 		{"failed", History{run(10*s, 10*s, 11*s, 1, Failed, 0)}, takenOver(0), nil},
 		{"lost just before the end", History{run(10*s, 10*s, 11*s-1, 1, Lost, 0)}, takenOver(11 * s), []string{"10Z was cut off, and never run again"}},
+		{"begun just before the end by a replica that died", History{run(10*s, 10*s, Never, 1, Unknown, 0)}, takenOver(11 * s), []string{"10Z was cut off, and never run again"}},
 		{"lost at the end", History{run(10*s, 10*s, 11*s, 1, Lost, 0)}, takenOver(11 * s), nil},
 		{"cut off, and the next learned of its grant by asking again", History{grant(10*s, 1, 5*s), lost, askedAgain(grant(20*s, 2, 5*s)), markRaised(22*s, 2, 0)}, takenOver(0), nil},
 		{"cut off, and the next learned of its grant by asking again, and ran another", History{grant(10*s, 1, 5*s), lost, askedAgain(grant(20*s, 2, 5*s)), run(20*s, 21*s, 22*s, 2, Okay, 23*s)}, takenOver(0), nil},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,26 @@ func TestSlowStores(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSlowStoreWhoseLeasesEndEarly: a store is not called right because it is too slow to be judged: it is given longer TTLs until it can be.
+func TestSlowStoreWhoseLeasesEndEarly(t *testing.T) {
+	const ttl = 150 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		h := harness(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			time.Sleep(ttl / 2)
+			defer time.Sleep(ttl / 2)
+			early := slices.Clone(claims)
+			for i := range early {
+				early[i].TTL /= 4
+			}
+			return s.Acquire(ctx, early)
+		}})
+		h.TTL = ttl
+		if err := storetest.Check(t, "expiry-not-early", h); err == nil {
+			t.Error("nothing is found")
+		}
+	})
 }
 
 // TestSlowMove: of two stores, of which one is slow with the first claim of each name and quick after that, a claim is unknown until its
