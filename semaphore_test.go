@@ -342,6 +342,32 @@ func TestPermitsThatAreReleasedMeanwhile(t *testing.T) {
 	})
 }
 
+// A lossy store has no clock and does not choose. Of a claim of several names, the grant of one is not told.
+type lossy struct{ *passedBy }
+
+func (s lossy) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.passedBy.Acquire(ctx, claims)
+	if i := slices.IndexFunc(outs, func(out store.Outcome) bool { return out.Err == nil }); len(claims) > 1 && i >= 0 && claims[0].Mark >= 0 {
+		outs[i] = store.Outcome{Err: store.AsUnknown(errors.New("no reply"))}
+	}
+	return outs, err
+}
+
+// Who claims all permits, of which one was released meanwhile, and has no reply about that one, is not refused: it asks again, and is told that it has it.
+func TestPermitThatMayHaveBeenGrantedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New()
+		b := soloisttest.NewReplica(t, mem.Share(), soloist.Config{}).Semaphore("x", 3)
+		var held []*soloist.Lease
+		for range 3 {
+			held = append(held, permitOf(t, b))
+		}
+		s := lossy{&passedBy{mem, func() { must(t, held[1].Release()) }}}
+		must(t, permitOf(t, soloisttest.NewReplica(t, s, soloist.Config{}).Semaphore("x", 3)).Release())
+		permitOf(t, b)
+	})
+}
+
 // An allOverdue store has no clock, does not choose, and takes what is held for overdue.
 type allOverdue struct{ store.Store }
 
