@@ -58,7 +58,7 @@ func TestThoseWhomAReplyWakesShareTheNextRequest(t *testing.T) {
 				wg.Go(func() { _ = mustLock(t, a, fmt.Sprint("x", i)).Release() })
 			}
 			wg.Wait()
-			if calls = s.Calls() - before; calls < 4 || try == 0 && calls != 5 {
+			if calls = s.Calls() - before; calls != 4 && calls != 5 { // one more if the first of the others' releases was sent before another was ready
 				t.Fatalf("%d calls in round %d", calls, try)
 			}
 		}

@@ -201,7 +201,10 @@ func TestReplicasThatDoNotEndAreKilled(t *testing.T) {
 		}
 		servers.Wait(t, p.Name+" is stopped", p.Stopped)
 	}
-	if err := d.drain(time.After(0)); err != nil {
+	drained := make(chan error, 1)
+	go func() { drained <- d.drain(time.After(0)) }()
+	servers.Wait(t, "all are gone", func() bool { return len(drained) > 0 })
+	if err := <-drained; err != nil {
 		t.Error(err)
 	}
 	for _, p := range d.workers {
