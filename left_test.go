@@ -256,10 +256,18 @@ func TestReplicaThatBeganDuringARunHearsOfItsInterruption(t *testing.T) {
 	})
 }
 
-// A run that is interrupted while its replica waits for another its own run is begun by another replica at once, not when that other one ends.
+// A run that is interrupted while its replica waits for another its own run is begun by another replica at once, not when that other one ends; also if it is interrupted while others are
+// notified of one before it.
 func TestInterruptedRunDoesNotWaitForTheDrain(t *testing.T) {
+	for _, apart := range []time.Duration{time.Second, 0} {
+		t.Run(fmt.Sprint(apart), func(t *testing.T) { interruptedRunDoesNotWaitForTheDrain(t, apart) })
+	}
+}
+
+func interruptedRunDoesNotWaitForTheDrain(t *testing.T, apart time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		one := soloisttest.NewStore()
+		one.Slow(10 * time.Millisecond)
 		stopping := make(chan struct{})
 		schedule := soloist.At(time.Now().Add(time.Minute))
 		jobs := func(long, short func(context.Context, soloist.Run) error) []soloist.Job {
@@ -282,12 +290,15 @@ func TestInterruptedRunDoesNotWaitForTheDrain(t *testing.T) {
 		time.Sleep(time.Second)
 		for n := range 2 { // one after the other
 			stopping <- struct{}{}
-			time.Sleep(time.Second)
+			time.Sleep(apart)
 			synctest.Wait()
-			if got := len(second.all()); got != n+1 {
+			if got := len(second.all()); apart > 0 && got != n+1 {
 				t.Errorf("of %d runs that were interrupted %d were begun by the other replica at once", n+1, got)
 			}
 		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check(t, "runs that were interrupted and are begun by the other replica", len(second.all()), 2)
 		time.Sleep(time.Hour)
 		if n := len(first.all()); n != 0 {
 			t.Errorf("the run that went on was begun %d times by the other replica, want never", n)

@@ -405,6 +405,30 @@ func TestOverduePermitThatIsFreeFirst(t *testing.T) {
 	}
 }
 
+// Of several elements that are overdue, who claims them all waits for the one that has to be watched for the longest time, wherever it stands.
+func TestOverdueElementsAreWaitedForTogether(t *testing.T) {
+	for longest := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			s, ids := allOverdue{memstore.New()}, []string{"0", "1", "2"}
+			for i, id := range ids {
+				claim := store.Claim{Name: "element/x/" + id, Holder: "dead/3", TTL: 5 * time.Second}
+				if i == longest {
+					claim.TTL = 20 * time.Second
+				}
+				outs, err := s.Acquire(background, []store.Claim{claim})
+				must(t, errors.Join(err, outs[0].Err))
+			}
+			all, err := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("x", soloist.ElementsOptions{}).ClaimAll(background, ids)
+			must(t, err)
+			for i, one := range all {
+				if one.Err != nil {
+					t.Errorf("element %d is overdue for the longest time; %d: %v", longest, i, one.Err)
+				}
+			}
+		})
+	}
+}
+
 // Who waits for what is overdue is refused when the client is closed, and at once if its own deadline comes before.
 func TestWaitForWhatIsOverdueEnds(t *testing.T) {
 	for what, one := range map[string]struct {

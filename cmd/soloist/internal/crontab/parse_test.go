@@ -162,10 +162,11 @@ func TestFields(t *testing.T) {
 
 // A setting in front of one schedule is of that line alone; the zone of the lines above yields to it.
 func TestSettingsOfOneSchedule(t *testing.T) {
-	jobs := parse(t, "c", "CRON_TZ=Europe/Berlin\n0 3 * * * a\nCRON_TZ=Asia/Tokyo 0 3 * * * b\nDAYS=both 0 0 13 * FRI c\nDAYS=5\n0 4 * * * d", Dialect{}).Jobs
+	jobs := parse(t, "c", "CRON_TZ=Europe/Berlin\n0 3 * * * a\nCRON_TZ=Asia/Tokyo 0 3 * * * b\nDAYS=both 0 0 13 * FRI c\nDAYS=5\n0 4 * * * d\nDAYS=both TZ=Asia/Tokyo 0 0 13 * FRI e", Dialect{}).Jobs
 	want := []string{
 		"CRON_TZ=Europe/Berlin 0 3 * * *", "CRON_TZ=Asia/Tokyo 0 3 * * *",
 		"CRON_TZ=Europe/Berlin DAYS=both 0 0 13 * FRI", "CRON_TZ=Europe/Berlin 0 4 * * *",
+		"DAYS=both TZ=Asia/Tokyo 0 0 13 * FRI",
 	}
 	for i, j := range jobs {
 		if j.Schedule != want[i] {
