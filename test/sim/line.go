@@ -118,7 +118,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 		return none(store.ErrClosed)
 	}
 	if cut := n.cut(); cut != nil {
-		if troubled = cut.Frozen; troubled {
+		if troubled = true; cut.Frozen {
 			time.Sleep(cut.To - w.now())
 		} else {
 			<-ctx.Done()
