@@ -210,7 +210,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		taken := c.taken(leases[i:], from)
 		until, look = max(until, taken), max(look, taken, l.until+(l.until-l.from)/8)
 		free = max(free, c.taken(leases[i:], l.until)) // for who looked just before its end
-		if rule.Observed { // who looked just before the last extension sees it a TTL later
+		if rule.Observed {                             // who looked just before the last extension sees it a TTL later
 			look = max(look, l.until+l.grant.TTL)
 		}
 	}

@@ -208,7 +208,9 @@ func TestReplicasThatDoNotEndAreKilled(t *testing.T) {
 		t.Error(err)
 	}
 	for _, p := range d.workers {
-		if !slices.ContainsFunc(d.notes, func(note string) bool { return strings.HasPrefix(note, "replica "+p.Name+" was told to end and did not") }) {
+		if !slices.ContainsFunc(d.notes, func(note string) bool {
+			return strings.HasPrefix(note, "replica "+p.Name+" was told to end and did not")
+		}) {
 			t.Errorf("nothing is told of %s: %q", p.Name, d.notes)
 		}
 	}

@@ -91,7 +91,9 @@ func TestWriteThatWaitsIsDatedWhenItIsDecided(t *testing.T) {
 	servers.Wait(t, "the second write waits for the first", func() bool {
 		stacks := make([]byte, 1<<20)
 		all := string(stacks[:runtime.Stack(stacks, true)])
-		return slices.ContainsFunc(strings.Split(all, "\n\n"), func(one string) bool { return strings.Contains(one, "Mutex).Lock") && strings.Contains(one, "guarded).ServeHTTP") })
+		return slices.ContainsFunc(strings.Split(all, "\n\n"), func(one string) bool {
+			return strings.Contains(one, "Mutex).Lock") && strings.Contains(one, "guarded).ServeHTTP")
+		})
 	})
 	decided := fleet.Now()
 	close(goOn)
