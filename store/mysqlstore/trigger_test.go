@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -234,5 +236,34 @@ func TestTriggerThatRaisesAnErrorInABatch(t *testing.T) {
 				check(s.Release(t.Context(), releases))
 			})
 		}
+	}
+}
+
+// A session of the pool that the store shares with its user has the user's idle timeout after a transaction, also after one that failed.
+func TestSessionKeepsItsIdleTimeout(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, func(c *mysql.Config) {
+				if c.Params = map[string]string{"wait_timeout": "1234"}; m.driver != nil {
+					m.driver(c)
+				}
+			})
+			db.SetMaxOpenConns(1)
+			s := open(t, db, m.config)
+			timeout := func(after string) {
+				t.Helper()
+				var seconds int
+				if err := db.QueryRowContext(t.Context(), "SELECT @@wait_timeout").Scan(&seconds); err != nil || seconds != 1234 {
+					t.Errorf("after %s: %d s, %v", after, seconds, err)
+				}
+			}
+			bad := take(t, s, "bad", "a")
+			timeout("a transaction")
+			exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+s.table(s.cfg.Table)+" FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")
+			if errs, err := s.Release(t.Context(), []store.Release{{Name: "bad", Holder: "a", Token: bad.Token}}); err == nil && errs[0] == nil {
+				t.Error("a trigger does not fail the transaction")
+			}
+			timeout("one that failed")
+		})
 	}
 }

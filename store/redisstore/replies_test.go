@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -148,6 +150,32 @@ func TestAnswersThatReferToOthers(t *testing.T) {
 		out := s.outcome("name", referred(c.replies, at))
 		if !errors.Is(out.Err, map[bool]error{true: store.ErrHeld, false: store.ErrUnknown}[c.refused]) {
 			t.Errorf("the last of %v: %+v, want refused %t, otherwise unknown", c.replies, out, c.refused)
+		}
+	}
+}
+
+// When a subscription is there again on another connection, which may be to another server, those who wait ask again and the mark is renewed at once: until then
+// releases may be published to nobody.
+func TestSubscriptionOnAnotherConnectionRenewsTheMark(t *testing.T) {
+	ready := make(chan struct{})
+	w := &watch{wake: make(chan struct{}, 1)}
+	ws := &watches{
+		store: &Store{lines: lines{inbox: "inbox"}}, moved: make(chan struct{}, 1),
+		topics: map[string]*topic{"c:name": {ready: ready, watches: map[*watch]bool{w: true}}},
+	}
+	confirmed := &redis.Subscription{Kind: "subscribe", Channel: "c:name"}
+	ws.heard(confirmed)
+	select {
+	case <-ready:
+	default:
+		t.Error("who waits for the subscription is not told that it is there")
+	}
+	if len(ws.moved) != 0 || len(w.wake) != 0 {
+		t.Error("the first confirmation counts as one of another connection")
+	}
+	for range 2 {
+		if ws.heard(confirmed); len(ws.moved) != 1 || len(w.wake) != 1 {
+			t.Errorf("the mark is renewed: %v, and who waits is woken: %v", len(ws.moved) == 1, len(w.wake) == 1)
 		}
 	}
 }
