@@ -359,6 +359,28 @@ func TestMakerDiesBeforeItKnowsTheFloor(t *testing.T) {
 	})
 }
 
+// A creating backend makes new records, and surely changes none.
+type creating struct{ *memory }
+
+func (m creating) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	if slices.ContainsFunc(changes, func(c casstore.Change) bool { return c.Version != "" }) {
+		return nil, errors.New("refused")
+	}
+	return m.memory.Write(ctx, changes)
+}
+
+// TestNewRecordWhoseTokenCannotBeRaised: who has made a record, and cannot raise its token above the floor, does not know what has become of the claim: others see the name taken.
+func TestNewRecordWhoseTokenCannotBeRaised(t *testing.T) {
+	m := newMemory(true)
+	m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: math.MaxInt64 / 2, Released: true, Write: "f"}
+	s := casstore.New(creating{m}, m.config())
+	defer s.Close()
+	g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	if _, made := m.items["a"]; !made || g.Token != 0 || !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a record is made: %v; granted %+v, %v; want that the outcome is unknown", made, g, err)
+	}
+}
+
 // An interposed backend runs before in front of each read, and replaces what is read by the items of reply, once, if it is not nil.
 type interposed struct {
 	*memory

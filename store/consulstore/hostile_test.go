@@ -391,6 +391,21 @@ func TestNextAddress(t *testing.T) {
 	if err := s.Ping(background); err != nil {
 		t.Errorf("after an error of one address: %v, want that the next one is asked", err)
 	}
+	silent := newFake(t)
+	silent.meets(func(_ http.ResponseWriter, r *http.Request, _ func()) bool {
+		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not noticed
+		<-r.Context().Done()
+		return true
+	})
+	s = open(t, consulstore.Config{Addresses: []string{silent.addr(), g.addr()}})
+	bound, cancel := context.WithTimeout(background, 100*time.Millisecond)
+	defer cancel()
+	if err := s.Ping(bound); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a reply: %v", err)
+	}
+	if err := s.Ping(background); err != nil {
+		t.Errorf("after a request that had no reply in time: %v, want that the next one is asked", err)
+	}
 	nobody := open(t, consulstore.Config{Addresses: []string{gone, gone}})
 	if _, err := acquire(background, nobody, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") {
 		t.Errorf("with all addresses down: %v, want that nothing was sent", err)

@@ -67,6 +67,19 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestNewStoreHasItsACL: the nodes that the first write of a store makes, the parents of its path among them, are for its user alone.
+func TestNewStoreHasItsACL(t *testing.T) {
+	s, path := shared(t), fresh()+"/below"
+	if _, err := claim(background, openURL(t, "soloist:secret@"+s.Addr, path), "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []string{path, bucketOf(path, "a")} {
+		if acl, _, err := s.conn.GetACL(node); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("%s: another user is told its ACL: %+v, %v", node, acl, err)
+		}
+	}
+}
+
 // TestNoUserForTheACL: an ACL for the user of a connection that has none is refused, with nothing written.
 func TestNoUserForTheACL(t *testing.T) {
 	s := shared(t)
