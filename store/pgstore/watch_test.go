@@ -295,7 +295,7 @@ func TestWatchesPutNoLookOff(t *testing.T) {
 }
 
 // A watch is notified for as long as it lasts: its listener keeps the lock of the name's group, takes it again on another connection, and takes that of a table
-// that was made anew. Without it a release notifies nobody.
+// that was made anew, or has another secret. Without it a release notifies nobody.
 func TestListenerKeepsItsLocks(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	s.hub.idle = 20 * time.Millisecond
@@ -352,6 +352,12 @@ func TestListenerKeepsItsLocks(t *testing.T) {
 	again("a table that was made anew", before)
 	if n := holders(); n != 1 {
 		t.Errorf("for the table that was made anew %d sessions hold the lock of the name's group", n)
+	}
+	before = listeners()
+	run(t, db, "UPDATE "+s.tables.meta+" SET secret = sha256(secret)") // notifications are sealed with the new one
+	again("a secret that was replaced", before)
+	if n := holders(); n != 1 {
+		t.Errorf("with the secret that was replaced %d sessions hold the lock of the name's group", n)
 	}
 }
 
