@@ -45,16 +45,20 @@ func TestQueryOutlastsConsul(t *testing.T) {
 	}
 }
 
-// A quietTransport replies that nobody has a name, and then to nothing more. It reports how the next query has ended.
-type quietTransport chan error
+// A quietTransport replies that nobody has a name, and then to nothing more. It reports when the next query has begun, and how it has ended.
+type quietTransport struct {
+	begun chan struct{}
+	ended chan error
+}
 
 // RoundTrip implements http.RoundTripper.
 func (q quietTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !request.URL.Query().Has("index") {
 		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"X-Consul-Index": {"5"}}, Body: http.NoBody}, nil
 	}
+	close(q.begun)
 	<-request.Context().Done()
-	q <- request.Context().Err()
+	q.ended <- request.Context().Err()
 	return nil, request.Context().Err()
 }
 
@@ -65,14 +69,15 @@ func TestQueryEndsWithItsWaiters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ended := make(quietTransport, 1)
-	s.backend.http.Transport = ended
+	q := quietTransport{make(chan struct{}), make(chan error, 1)}
+	s.backend.http.Transport = q
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := s.Watch(ctx, []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
+	<-q.begun // one that has not been sent is given up without a word
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
+	if err := <-q.ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("its query ends with %v", err)
 	}
 }
