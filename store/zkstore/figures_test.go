@@ -68,14 +68,14 @@ func TestManyNames(t *testing.T) {
 	})
 }
 
-// TestSweepPassesNothingBy: one sweep forgets the names of all buckets, in whatever order ZooKeeper lists these.
+// TestSweepPassesNothingBy: one sweep forgets the names of all buckets, in whatever order ZooKeeper lists these, and whatever the names are.
 func TestSweepPassesNothingBy(t *testing.T) {
 	s, path := shared(t), fresh()
 	a := on(t, s.conn, path)
 	const n = 350
 	claims, releases := make([]store.Claim, n), make([]store.Release, n)
 	for i := range claims {
-		claims[i] = store.Claim{Name: fmt.Sprint("name ", i), Holder: "x", TTL: time.Hour}
+		claims[i] = store.Claim{Name: fmt.Sprint([]string{"name ", "na/me/"}[i%2], i), Holder: "x", TTL: time.Hour}
 	}
 	outcomes, err := a.Acquire(background, claims)
 	if err != nil {
