@@ -633,12 +633,7 @@ func TestWhatLingersIsLookedAtByOthersOfTheGroup(t *testing.T) {
 			p.joined([]*plannedJob{p.with(t, Job{Name: "a", Schedule: Every(minute), Do: doNothing, Grace: 15 * second}),
 				p.with(t, Job{Name: "b", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})}, epoch)
 			at := after(minute)
-			groups, _ := p.requestGroups(p.due(at), at)
-			jobs, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, req := range p.request(jobs, at) {
+			for _, req := range ofTheGroup(t, p, at) {
 				lingers := &store.HeldError{Record: store.Record{Name: req.claim.Name, Token: 2, Left: row.left}}
 				p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Err: lingers}})
 			}
@@ -667,12 +662,7 @@ func TestWhatComesAfterARunIsLookedAtByOthersOfTheGroup(t *testing.T) {
 			a := p.with(t, Job{Name: "a", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})
 			p.joined([]*plannedJob{a, p.with(t, Job{Name: "b", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})}, epoch)
 			at := after(2 * minute)
-			groups, _ := p.requestGroups(p.due(at), at)
-			jobs, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, req := range p.request(jobs, at) {
+			for _, req := range ofTheGroup(t, p, at) {
 				grant := store.Grant{Token: 2}
 				if req.job == a && row.interrupted > 0 {
 					grant.State = (&jobState{Pending: ms(row.interrupted)}).json()
@@ -835,12 +825,7 @@ func TestEachJobThatIsDueIsClaimedOnce(t *testing.T) {
 func TestWhatIsClaimedOnceMoreIsClaimedAlone(t *testing.T) {
 	p, jobs := pair(t)
 	at := after(minute)
-	groups, _ := p.requestGroups(p.due(at), at)
-	mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
-	if err != nil || len(mine) != 2 {
-		t.Fatal(mine, err)
-	}
-	p.unanswered(p.request(mine, at), at)
+	p.unanswered(ofTheGroup(t, p, at), at)
 	for _, j := range jobs {
 		j.open = false
 	}
@@ -976,12 +961,7 @@ func TestHowLongAGroupRests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, jobs := pair(t)
 			at := after(minute)
-			groups, _ := p.requestGroups(p.due(at), at)
-			mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, req := range p.request(mine, at) {
+			for _, req := range ofTheGroup(t, p, at) {
 				out := row.a
 				if req.job == jobs[1] {
 					out = row.b
@@ -1016,12 +996,7 @@ func TestWhatTheClaimerOfAGroupLeavesOutIsClaimedByAnother(t *testing.T) {
 			c := p.with(t, Job{Name: "c", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})
 			row.is(p, c)
 			at := after(minute)
-			groups, _ := p.requestGroups(p.due(at), at)
-			mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
-			if err != nil || len(mine) != 2 {
-				t.Fatalf("%d jobs are to be claimed, %v", len(mine), err)
-			}
-			for _, req := range p.request(mine, at) {
+			for _, req := range ofTheGroup(t, p, at) {
 				p.answer(req, answer{trip: trip{at, at, 0}, out: store.Outcome{Grant: store.Grant{Token: 2}}})
 			}
 			releases := p.finishGroups(at)
@@ -1044,12 +1019,7 @@ func TestLockedJobOfAGroupIsClaimedByAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, _ := pair(t)
 			at := after(minute)
-			groups, _ := p.requestGroups(p.due(at), at)
-			mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
-			if err != nil || len(mine) != 2 {
-				t.Fatalf("%d jobs are to be claimed, %v", len(mine), err)
-			}
-			for i, req := range p.request(mine, at) {
+			for i, req := range ofTheGroup(t, p, at) {
 				out := store.Outcome{Grant: store.Grant{Token: 2}}
 				if i == 1 {
 					out = row.out
@@ -1102,6 +1072,17 @@ func pair(t *testing.T) (*planner, []*plannedJob) {
 	}
 	p.joined(jobs, epoch)
 	return p, jobs
+}
+
+// ofTheGroup has the planner granted the name of the one group of jobs that are due, which has two, and returns the claims of those.
+func ofTheGroup(t *testing.T, p *planner, at time.Time) []jobRequest {
+	t.Helper()
+	groups, _ := p.requestGroups(p.due(at), at)
+	mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+	if err != nil || len(mine) != 2 {
+		t.Fatalf("%d jobs are to be claimed, %v", len(mine), err)
+	}
+	return p.request(mine, at)
 }
 
 // A job whose schedule is replaced leaves the group of those with the former one.

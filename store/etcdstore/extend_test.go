@@ -181,12 +181,7 @@ func TestSessionsThatDoNotLast(t *testing.T) {
 // TestWhatLeasesOfASessionNeed: leases that are checked together are extended if their session lasts for the longest of them, and was changed last before the first of their records was written.
 func TestWhatLeasesOfASessionNeed(t *testing.T) {
 	server := &tardy{}
-	s := server.store(t)
-	s.renewing = true // nothing is kept alive in the background
-	of, err := s.session(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, of := server.session(t)
 	lease := func(ttl time.Duration, revision int64) *renewal {
 		return &renewal{e: store.Extension{Name: "name", TTL: ttl}, h: &holding{session: of, revision: revision}}
 	}

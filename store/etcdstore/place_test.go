@@ -99,6 +99,16 @@ func twoHandles(t *testing.T, url string, options ...grpc.DialOption) (client *c
 	return client, handleOf(t, client), handleOf(t, client)
 }
 
+// takenBy has a holder take the name that these tests are about.
+func takenBy(t *testing.T, s *Store, holder string) store.Grant {
+	t.Helper()
+	out, err := s.Acquire(context.Background(), []store.Claim{{Name: "name", Holder: holder, TTL: time.Hour}})
+	if err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	return out[0].Grant
+}
+
 // hasWaited calls Queue until a handle has a place, and no longer.
 func hasWaited(t *testing.T, client *clientv3.Client, s *Store, c store.Claim) {
 	t.Helper()
@@ -120,17 +130,14 @@ func TestHandedOverUnseen(t *testing.T) {
 	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
 	ctx := context.Background()
 	claim := store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
-	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
-	if err != nil || out[0].Err != nil {
-		t.Fatal(out, err)
-	}
+	first := takenBy(t, a, "a")
 	hasWaited(t, client, b, claim)
 	b.ticketGone(placeKey{"name", "b"}) // nobody hears the note
-	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
+	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: first.Token}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
 	grant, after, err := b.Queue(ctx, claim)
-	if err != nil || grant.Token <= out[0].Grant.Token || after >= 0 {
+	if err != nil || grant.Token <= first.Token || after >= 0 {
 		t.Errorf("granted %+v after %v, %v, want a lease that the holder had before", grant, after, err)
 	}
 }
@@ -148,15 +155,7 @@ func TestHandOverToTheSameHolder(t *testing.T) {
 		return err
 	}))
 	ctx := context.Background()
-	acquired := func(by *Store, holder string) store.Grant {
-		t.Helper()
-		out, err := by.Acquire(ctx, []store.Claim{{Name: "name", Holder: holder, TTL: time.Hour}})
-		if err != nil || out[0].Err != nil {
-			t.Fatal(out, err)
-		}
-		return out[0].Grant
-	}
-	acquired(a, "a")
+	takenBy(t, a, "a")
 	hasWaited(t, client, b, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
 	a.mu.Lock()
 	of := a.held["name"].session
@@ -164,7 +163,7 @@ func TestHandOverToTheSameHolder(t *testing.T) {
 	if _, err := client.Revoke(ctx, of.id); err != nil {
 		t.Fatal(err)
 	}
-	grant := acquired(b, "b") // it does not look at the queue
+	grant := takenBy(t, b, "b") // it does not look at the queue
 	next := func() *holding {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -223,10 +222,7 @@ func TestInboxEndsBeforeThereIsAPlace(t *testing.T) {
 		return &cutStream{ClientStream: stream, lost: func() bool { return !b.inbox.watch.isOpen() }}, nil
 	})))
 	ctx := t.Context()
-	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
-	if err != nil || out[0].Err != nil {
-		t.Fatal(out, err)
-	}
+	first := takenBy(t, a, "a")
 	granted := make(chan error, 1)
 	go func() {
 		err := store.ErrHeld
@@ -240,7 +236,7 @@ func TestInboxEndsBeforeThereIsAPlace(t *testing.T) {
 		reply, err := a.clients.(given).client.Get(ctx, key)
 		return err == nil && reply.Count == 1
 	})
-	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
+	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: first.Token}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
 	select {
@@ -258,10 +254,7 @@ func TestPlaceThatIsAskedForAgain(t *testing.T) {
 	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
 	ctx := context.Background()
 	claim := store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
-	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
-	if err != nil || out[0].Err != nil {
-		t.Fatal(out, err)
-	}
+	first := takenBy(t, a, "a")
 	at := b.enter(claim)
 	key := b.keys.ticket("name", "b")
 	stands := func(what string) {
@@ -285,14 +278,14 @@ func TestPlaceThatIsAskedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	stands("when its ticket is gone")
-	first := at.session
-	if _, err := client.Revoke(ctx, first.id); err != nil {
+	ended := at.session
+	if _, err := client.Revoke(ctx, ended.id); err != nil {
 		t.Fatal(err)
 	}
-	if stands("when its session has ended"); at.session == first || first.names != 0 {
-		t.Errorf("%d names are attached to the session that has ended", first.names)
+	if stands("when its session has ended"); at.session == ended || ended.names != 0 {
+		t.Errorf("%d names are attached to the session that has ended", ended.names)
 	}
-	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
+	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: first.Token}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
 	if _, err := b.read(ctx, []string{"name"}); err != nil {
@@ -315,9 +308,7 @@ func TestHandedOverToACallThatFails(t *testing.T) {
 	}))
 	ctx := context.Background()
 	claim := store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
-	if out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}}); err != nil || out[0].Err != nil {
-		t.Fatal(out, err)
-	}
+	takenBy(t, a, "a")
 	hasWaited(t, client, b, claim)
 	b.inbox.mu.Lock()
 	at := b.inbox.places[placeKey{"name", "b"}]

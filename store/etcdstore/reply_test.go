@@ -133,6 +133,18 @@ func (s *tardy) store(t testing.TB) *Store {
 	return made
 }
 
+// session returns such a store with a session for a second, which nothing keeps alive in the background.
+func (s *tardy) session(t testing.TB) (*Store, *session) {
+	t.Helper()
+	of := s.store(t)
+	of.renewing = true
+	now, err := of.session(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of, now
+}
+
 // Until when etcd keeps a lease is counted from before the request, since etcd counts from when that arrives: it may reply much later.
 func TestSessionsAreCountedFromTheRequest(t *testing.T) {
 	server := &tardy{}
@@ -194,12 +206,7 @@ func TestSessionOfASlowServer(t *testing.T) {
 func TestSilentServerKeepsNothingAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &tardy{}
-		s := server.store(t)
-		s.renewing = true // nothing is kept alive in the background
-		of, err := s.session(t.Context(), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, of := server.session(t)
 		if err := s.renew(t.Context(), of); err != nil { // opens the stream
 			t.Fatal(err)
 		}
@@ -236,12 +243,7 @@ func TestStreamThatHasBroken(t *testing.T) {
 // TestReplyAboutAnotherLease: a reply that is about another lease of etcd than the request says nothing of how long the own one lasts.
 func TestReplyAboutAnotherLease(t *testing.T) {
 	server := &tardy{}
-	s := server.store(t)
-	s.renewing = true // nothing is kept alive in the background
-	of, err := s.session(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, of := server.session(t)
 	before := of.bound
 	server.off = 1
 	if err := s.renew(t.Context(), of); err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) || of.gone || !of.bound.Equal(before) {

@@ -287,12 +287,7 @@ func TestSessionThatCannotBeKeptAlive(t *testing.T) {
 func TestSessionLastsAsEtcdSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &tardy{}
-		s := server.store(t)
-		s.renewing = true // nothing is kept alive in the background
-		of, err := s.session(t.Context(), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, of := server.session(t)
 		of.ttl = time.Hour // as it was granted for
 		of.keptUntil(time.Now())
 		asked := time.Now()
