@@ -251,7 +251,7 @@ func TestManyGoroutinesOnOneLock(t *testing.T) {
 
 // hangsOnce is a store that does not answer the next claim after it was told so.
 type hangsOnce struct {
-	*memstore.Store
+	*soloisttest.Store
 	next *atomic.Bool
 }
 
@@ -263,18 +263,24 @@ func (s hangsOnce) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 	return s.Store.Acquire(ctx, claims)
 }
 
-// A request that hangs does not hold up those that come after it, also if it is not the first that hangs.
+// A request that hangs does not hold up those that come after it, also if it is not the first that hangs, or the first behind which a call has
+// waited.
 func TestEachHangingRequestHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := new(atomic.Bool)
-		c := soloisttest.NewReplica(t, hangsOnce{memstore.New(), next}, soloist.Config{})
+		s, next := soloisttest.NewStore(), new(atomic.Bool)
+		s.Slow(10 * time.Millisecond)
+		c := soloisttest.NewReplica(t, hangsOnce{s, next}, soloist.Config{})
 		for i := range 3 {
+			go func() { _, _ = c.TryLock(background, fmt.Sprint("answered ", i)) }()
+			synctest.Wait()
+			mustLock(t, c, fmt.Sprint("behind it ", i)) // sent when the one before is answered
+			time.Sleep(time.Minute)
 			next.Store(true)
 			go func() { _, _ = c.TryLock(background, fmt.Sprint("hangs ", i)) }()
 			synctest.Wait()
 			begin := time.Now()
 			mustLock(t, c, fmt.Sprint("later ", i))
-			if took := time.Since(begin); took > 100*time.Millisecond {
+			if took := time.Since(begin); took > 110*time.Millisecond {
 				t.Errorf("a call behind request %d that hangs took %v", i+1, took)
 			}
 			time.Sleep(time.Minute)
