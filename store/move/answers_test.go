@@ -137,7 +137,7 @@ func TestClaims(t *testing.T) {
 		held("held by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}),
 		held("lingers", store.Record{Token: 9, Mark: 3, Left: 2 * time.Second}),
 		done("done 3", store.Record{Token: 9, Mark: 3, State: []byte("old")}),
-		done("done 5", store.Record{Token: 9, Mark: 5, State: []byte("done")}),
+		done("done 5", store.Record{Token: 9, Mark: 5, State: []byte("done by the old")}),
 		done("done 6", store.Record{Token: 9, Mark: 6, State: []byte("more")}),
 		done("done 5 by x", store.Record{Holder: "x", Token: 9, Mark: 5, State: []byte("done"), Left: 2 * time.Second}),
 		done("done 3 by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
@@ -207,7 +207,11 @@ func outcomeOf(out store.Outcome) string {
 	case out.Err == nil:
 		return fmt.Sprintf("granted %d mark %d state %q after a crash %t", out.Grant.Token, out.Grant.Mark, out.Grant.State, out.Grant.ExpiredAge > 0)
 	case errors.As(out.Err, &held):
-		return fmt.Sprintf("held by %q token %d left %v", held.Record.Holder, held.Record.Token, held.Record.Left)
+		text := fmt.Sprintf("held by %q token %d left %v", held.Record.Holder, held.Record.Token, held.Record.Left)
+		if held.Record.State != nil { // it is nobody's business
+			text += fmt.Sprintf(" with the state %q", held.Record.State)
+		}
+		return text
 	case errors.As(out.Err, &done):
 		return fmt.Sprintf("done %d state %q", done.Record.Mark, done.Record.State)
 	case errors.Is(out.Err, store.ErrUnknown):
@@ -543,6 +547,7 @@ func (c changeCase) repeats(s store.Store, older, newer *answering, before strin
 	if before == "lost" {
 		want = "lost"
 	}
+	could := older.acquires
 	for n := range int64(3) {
 		if n == 2 { // somebody else has had it
 			if seen += 5; before == "ok" {
@@ -554,6 +559,9 @@ func (c changeCase) repeats(s store.Store, older, newer *answering, before strin
 			granted("granted once more", store.Grant{Token: seen + 1, Mark: 4, State: []byte("read")}),
 		}
 		seen++
+		if older.acquires = could; n == 1 { // what shows it cannot be read
+			older.acquires = []answer{unknown}
+		}
 		if got := outcomeOf(store.Outcome{Err: c.send(s)}); got != want {
 			c.t.Errorf("%v, released again: %s, want %s", c, got, want)
 		}

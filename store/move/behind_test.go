@@ -221,3 +221,33 @@ func TestRenewalDoesNotSettleAWriteOfTheSameTime(t *testing.T) {
 		}
 	})
 }
+
+// TestBringingDoesNotSettleALaterWrite: while a renewal brings the shadow the state before, the store that decides
+// records a later one, and the answer is lost. The release brings that one too.
+func TestBringingDoesNotSettleALaterWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		truth, shadow := &lateStore{Store: before}, &fickle{Store: after, deaf: true, asked: make(chan struct{}, 1)}
+		s := in(t, truth, shadow, move.OldDecides)
+		g := take(t, s, "x", "h")
+		if err := extended(s, g.Token, 0, "page 1"); !errors.Is(err, store.ErrUnknown) {
+			t.Fatal(err)
+		}
+		shadow.deaf, shadow.late = false, time.Second
+		renewed := make(chan error)
+		go func() { renewed <- extended(s, g.Token, 0, "") }()
+		<-shadow.asked // it has read page 1
+		truth.mute = true
+		if err := extended(s, g.Token, 0, "page 2"); !errors.Is(err, store.ErrUnknown) {
+			t.Error(err)
+		}
+		truth.mute = false
+		if err := <-renewed; err != nil {
+			t.Error(err)
+		}
+		leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever})
+		if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 2" {
+			t.Errorf("page 2 is in the store that decides, and the next holder is given %q", next.State)
+		}
+	})
+}

@@ -146,8 +146,9 @@ func TestMoveWithAStoreWithoutAClock(t *testing.T) {
 // TestWatchOfOneStoreAlone: without a watch of the other store there is none, and the first one has ended.
 func TestWatchOfOneStoreAlone(t *testing.T) {
 	away := errors.New("away")
-	watched := make(chan context.Context, 1)
-	watches, fails, lacks := pingedStore{Store: memstore.New(), watched: watched}, pingedStore{Store: memstore.New(), watch: away}, struct{ store.Store }{memstore.New()}
+	watched := make(chan context.Context, 2)
+	watches, lacks := pingedStore{Store: memstore.New(), watched: watched}, struct{ store.Store }{memstore.New()}
+	fails := pingedStore{Store: memstore.New(), watch: away, watched: watched}
 	for _, test := range []struct {
 		one, two store.Store
 		want     error
@@ -155,12 +156,10 @@ func TestWatchOfOneStoreAlone(t *testing.T) {
 		if _, err := as[store.Watcher](t, in(t, test.one, test.two, move.OldDecides)).Watch(background, []string{"x"}); !errors.Is(err, test.want) {
 			t.Errorf("%T and %T: got %v, want %v", test.one, test.two, err, test.want)
 		}
-		select {
-		case ctx := <-watched:
-			if ctx.Err() == nil {
+		for len(watched) > 0 {
+			if ctx := <-watched; ctx.Err() == nil {
 				t.Errorf("%T and %T: the watch of one store goes on", test.one, test.two)
 			}
-		default:
 		}
 	}
 }

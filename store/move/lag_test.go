@@ -93,22 +93,28 @@ func TestShortLeasesAreRemembered(t *testing.T) {
 // TestLeaseIsBehindNoMore: a lease whose shadow has what was written, or which has ended, is behind no more.
 func TestLeaseIsBehindNoMore(t *testing.T) {
 	const token = 9
+	has := granted("granted", store.Grant{Token: 7, Mark: 3})
+	release := func(ctx context.Context, s store.Store) ([]error, error) {
+		return s.Release(ctx, []store.Release{{Name: "n", Holder: "me", Token: token}})
+	}
 	for what, c := range map[string]struct {
-		send    func(context.Context, store.Store) ([]error, error)
-		decides answer
-		behind  bool
+		send            func(context.Context, store.Store) ([]error, error)
+		decides, shadow answer
+		behind          bool
 	}{
-		"a write":   {extending([]byte("t")), ok, false},
-		"a renewal": {extending(nil), ok, false},
-		"a loss":    {extending(nil), isLost, false},
-		"a release": {func(ctx context.Context, s store.Store) ([]error, error) {
-			return s.Release(ctx, []store.Release{{Name: "n", Holder: "me", Token: token}})
-		}, ok, false},
-		"a failure": {extending(nil), failed, true},
+		"a write":                      {extending([]byte("t")), ok, has, false},
+		"a renewal":                    {extending(nil), ok, has, false},
+		"a loss":                       {extending(nil), isLost, has, false},
+		"a release":                    {release, ok, has, false},
+		"a failure":                    {extending(nil), failed, has, true},
+		"a write without the shadow":   {extending([]byte("t")), ok, away, true},
+		"a renewal without the shadow": {extending(nil), ok, away, true},
+		"a loss without the shadow":    {extending(nil), isLost, away, false},
+		"a release without the shadow": {release, ok, away, false},
 	} {
 		s, older, newer, _ := answered(t)
 		older.acquires = []answer{done("read", store.Record{Holder: "me", Token: token, Mark: 4, State: []byte("read"), Left: time.Second})}
-		newer.acquires = []answer{granted("granted", store.Grant{Token: 7, Mark: 3})}
+		newer.acquires = []answer{c.shadow}
 		older.changes = c.decides
 		b, claim := s.(*both), store.Claim{Name: "n", Holder: "me", TTL: time.Minute}
 		b.behind.add(claim)
@@ -157,6 +163,26 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 		} {
 			if err := send(); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) || len(*asked) != 0 {
 				t.Errorf("the %s after the end of its time: %v, asked %v; want that nothing was sent", verb, err, *asked)
+			}
+		}
+	})
+}
+
+// TestLeaseThatLacksNothingTakesNoTurn: what is not behind is written to the shadow at once, also while a batch of
+// others brings it what it lacks, however long that takes.
+func TestLeaseThatLacksNothingTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, older, newer, asked := answered(t)
+		newer.acquires = []answer{granted("granted", store.Grant{Token: 7, Mark: 3})}
+		older.acquires = []answer{done("read", store.Record{Holder: "me", Token: 9, Left: time.Second})}
+		s.(*both).behind.turn <- struct{}{} // of another batch, which does not end
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		for _, state := range [][]byte{nil, []byte("t")} {
+			errs, err := extending(state)(ctx, s)
+			if err = errors.Join(append(errs, err)...); err != nil || time.Since(begun) != 0 {
+				t.Errorf("with the state %q: %v after %v, asked %v", state, err, time.Since(begun), *asked)
 			}
 		}
 	})
