@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -149,16 +150,6 @@ func TestCopyOfALeaseWhoseShadowWasLost(t *testing.T) {
 // TestCopyOfALeaseThatLastsOrPassesOn: a copy does not wait for long to see a lease renewed, and who has the name after the wait may be another one, who was told the
 // greater token.
 func TestCopyOfALeaseThatLastsOrPassesOn(t *testing.T) {
-	swap := func(t *testing.T, before, after store.Store, holder string, ttl time.Duration) (tokens [2]int64) {
-		for i, s := range []store.Store{after, before} { // the one that decides has the lesser token
-			out, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: holder, TTL: ttl, Above: tokens[0]}})
-			if err = errors.Join(err, out[0].Err); err != nil {
-				t.Error(err)
-			}
-			tokens[i] = out[0].Grant.Token
-		}
-		return tokens
-	}
 	for name, test := range map[string]struct {
 		ttl    time.Duration
 		passes bool
@@ -168,12 +159,12 @@ func TestCopyOfALeaseThatLastsOrPassesOn(t *testing.T) {
 				before, after := memstore.New(), memstore.New()
 				defer before.Close()
 				defer after.Close()
-				tokens := swap(t, before, after, "x", test.ttl)
+				tokens := swap(t, before, after, "a", "x", test.ttl)
 				if test.passes {
 					time.AfterFunc(20*time.Second, func() {
 						leave(t, after, store.Release{Name: "a", Holder: "x", Token: tokens[0], Retain: store.Forever})
 						leave(t, before, store.Release{Name: "a", Holder: "x", Token: tokens[1], Retain: store.Forever})
-						swap(t, before, after, "y", time.Hour)
+						swap(t, before, after, "a", "y", time.Hour)
 					})
 				}
 				begun := time.Now()
@@ -202,21 +193,26 @@ func (s goneStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 // TestCopyThatCannotLookOnceMoreSaysSo: a name that was to be looked at once more, because it is held, and that cannot be read then, is in the way of a copy. So it is if the copy is interrupted before.
 func TestCopyThatCannotLookOnceMoreSaysSo(t *testing.T) {
 	for after := time.Millisecond; after < time.Minute; after *= 4 {
-		for _, interrupts := range []bool{false, true} {
+		for _, how := range []string{"the store that decides is gone", "the other store is gone", "interrupted"} {
 			synctest.Test(t, func(t *testing.T) {
 				older, newer := memstore.New(), memstore.New()
 				out, err := older.Acquire(background, []store.Claim{{Name: "a", Holder: "x", TTL: time.Minute, Above: take(t, newer, "a", "x").Token}})
 				if err = errors.Join(err, out[0].Err); err != nil {
 					t.Fatal(err)
 				}
-				ctx, decides := background, store.Store(goneStore{newer, time.Now().Add(after)})
-				if interrupts {
+				ctx, other, decides := background, store.Store(older), store.Store(newer)
+				switch how {
+				case "interrupted":
 					limited, cancel := context.WithTimeout(ctx, after)
 					defer cancel()
-					ctx, decides = limited, newer
+					ctx = limited
+				case "the other store is gone":
+					other = goneStore{older, time.Now().Add(after)}
+				default:
+					decides = goneStore{newer, time.Now().Add(after)}
 				}
-				if report, err := move.Copy(ctx, older, decides, move.NewDecides, move.Options{Next: move.NewOnly}); err == nil {
-					t.Errorf("interrupted %t after %v, no error: %+v", interrupts, after, report)
+				if report, err := move.Copy(ctx, other, decides, move.NewDecides, move.Options{Next: move.NewOnly}); err == nil {
+					t.Errorf("%s after %v, no error: %+v", how, after, report)
 				}
 			})
 		}
@@ -288,6 +284,133 @@ func TestCopyOfANameThatIsTakenEachTime(t *testing.T) {
 			if err != nil || report.Complete() || report.Taken != 1 || report.Names != 1 || report.Left != time.Second || len(report.Examples) != 1 {
 				t.Errorf("before %v: %+v, %v; want a name that is taken", next, report, err)
 			}
+		}
+	})
+}
+
+// A partlyStore cannot read the rest of many names once.
+type partlyStore struct {
+	store.Store
+	rest *sync.Once
+}
+
+func (s partlyStore) Acquire(ctx context.Context, claims []store.Claim) (out []store.Outcome, err error) {
+	if claims[0].Mark < 0 && len(claims) < 1024 {
+		s.rest.Do(func() { err = errors.New("cut") })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// TestCopyThatCannotLookAtTheRestSaysSo: of many names that were to be looked at once more, because they are held, the last could not be read. No later look makes up for that.
+func TestCopyThatCannotLookAtTheRestSaysSo(t *testing.T) {
+	for _, which := range []string{"the store that decides", "the other store"} {
+		synctest.Test(t, func(t *testing.T) {
+			before, after := memstore.New(), memstore.New()
+			for i := range 1500 {
+				take(t, before, strconv.Itoa(i), "h")
+			}
+			one, two := store.Store(partlyStore{before, new(sync.Once)}), store.Store(after)
+			if which == "the other store" {
+				one, two = before, partlyStore{after, new(sync.Once)}
+			}
+			if report, err := move.Copy(background, one, two, move.OldDecides, move.Options{}); err == nil {
+				t.Errorf("%s could not be read, no error: %+v", which, report)
+			}
+		})
+	}
+}
+
+// TestCopyOfANameThatTheOtherStoreAloneHasGranted: half of a claim is in the way while it lasts, even if no mark and no state comes with it.
+func TestCopyOfANameThatTheOtherStoreAloneHasGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		take(t, after, "x", "half")
+		for _, next := range []move.Phase{0, move.OldOnly, move.NewDecides} {
+			report, err := move.Copy(background, before, after, move.OldDecides, move.Options{Next: next})
+			if err != nil || report.Taken != 1 || report.Names != 1 || report.Same != 0 || report.Complete() {
+				t.Errorf("before %v: %+v, %v", next, report, err)
+			}
+		}
+	})
+}
+
+// swap grants a name to one holder in both stores of NewDecides, so that the store that decides has the lesser token. It returns the tokens, the lesser one first.
+func swap(t *testing.T, before, after store.Store, name, holder string, ttl time.Duration) (tokens [2]int64) {
+	t.Helper()
+	for i, s := range []store.Store{after, before} {
+		out, err := s.Acquire(background, []store.Claim{{Name: name, Holder: holder, TTL: ttl, Above: tokens[0]}})
+		if err = errors.Join(err, out[0].Err); err != nil {
+			t.Error(err)
+		}
+		tokens[i] = out[0].Grant.Token
+	}
+	return tokens
+}
+
+// TestCopyOfNamesThatChangeWhileItWaits: when a copy has waited for leases to be renewed, it sees of each name what is so now, and does what is left to do.
+func TestCopyOfNamesThatChangeWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.NewDecides)
+		const ttl = 30 * time.Second
+		names := []string{"died", "released", "renewed", "taken by the next", "taken by the phase behind"}
+		tokens := map[string][2]int64{}
+		for _, name := range names {
+			tokens[name] = swap(t, before, after, name, "h", ttl)
+		}
+		release := func(name string) {
+			for i, s := range []store.Store{after, before} {
+				leave(t, s, store.Release{Name: name, Holder: "h", Token: tokens[name][i], Mark: 7, Retain: store.Forever})
+			}
+		}
+		time.AfterFunc(20*time.Second, func() {
+			release("released")
+			extend(t, s, "renewed", "h", tokens["renewed"][0])
+			release("taken by the next")
+			take(t, s, "taken by the next", "next")
+			release("taken by the phase behind")
+			take(t, before, "taken by the phase behind", "behind")
+		})
+		report, err := move.Copy(background, before, after, move.NewDecides, move.Options{Next: move.NewOnly})
+		slices.Sort(report.Examples)
+		if err != nil || report.Names != 5 || report.Copied != 1 || report.Same != 2 || report.Abandoned != 1 || report.Taken != 1 || !slices.Equal(report.Examples, []string{"died", "taken by the phase behind"}) {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if g := take(t, after, "released", "next"); g.Token <= tokens["released"][1] || g.Mark != 7 {
+			t.Errorf("what was released is granted with %+v after the token %d", g, tokens["released"][1])
+		}
+	})
+}
+
+// A slowClock is a store whose clock takes eleven seconds for ten.
+type slowClock struct{ store.Store }
+
+func (s slowClock) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	claims = slices.Clone(claims)
+	for i := range claims {
+		claims[i].TTL += claims[i].TTL / 10
+	}
+	out, err := s.Store.Acquire(ctx, claims)
+	for _, o := range out {
+		if done := (*store.DoneError)(nil); errors.As(o.Err, &done) {
+			done.Record.Left = done.Record.Left * 10 / 11
+		}
+	}
+	return out, err
+}
+
+// TestCopyWaitsForASlowClock: a lease is not taken for a renewed one because the clock of the store is a bit slow.
+func TestCopyWaitsForASlowClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		one, two := slowClock{before}, slowClock{after}
+		swap(t, one, two, "x", "died", 50*time.Second)
+		report, err := move.Copy(background, one, two, move.NewDecides, move.Options{Next: move.NewOnly})
+		if err != nil || report.Same != 0 || report.Abandoned != 1 || report.Complete() {
+			t.Errorf("%+v, %v", report, err)
 		}
 	})
 }

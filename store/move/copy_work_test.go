@@ -88,7 +88,8 @@ func (s *failingStore) Acquire(ctx context.Context, claims []store.Claim) ([]sto
 	return nil, errors.New("out of order")
 }
 
-// TestCopyThatFailsAsksOnce: no name is asked for again when a copy has failed.
+// TestCopyThatFailsAsksOnce: no name is asked for again when a copy has failed, most are not asked for at all, and it
+// does not wait for what is in use.
 func TestCopyThatFailsAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memstore.New(), &failingStore{Store: memstore.New(), asked: map[string]int{}}
@@ -96,8 +97,18 @@ func TestCopyThatFailsAsksOnce(t *testing.T) {
 			name := fmt.Sprint("x", i)
 			leave(t, before, store.Release{Name: name, Holder: "h", Token: take(t, before, name, "h").Token, Retain: store.Forever})
 		}
+		take(t, before, "held by the phase behind", "h")
+		take(t, before, "lost once", "h")
+		claim := store.Claim{Name: "lost once", Holder: "h", TTL: time.Minute, Above: 1 << 55}
+		if out, err := after.Store.Acquire(background, []store.Claim{claim}); errors.Join(err, out[0].Err) != nil {
+			t.Fatal(out, err)
+		}
+		begun := time.Now()
 		if _, err := move.Copy(background, before, after, move.OldDecides, move.Options{}); err == nil {
 			t.Error("no error")
+		}
+		if waited := time.Since(begun); waited != 0 || len(after.asked) > 1000 {
+			t.Errorf("it has ended after %v, and asked for %d names", waited, len(after.asked))
 		}
 		for name, n := range after.asked {
 			if n > 1 {
@@ -140,4 +151,29 @@ func TestInterruptedCopyHoldsNothing(t *testing.T) {
 		_, _ = move.Copy(ctx, cancelingStore{before, cancel}, cancelingStore{after, cancel}, move.OldDecides, move.Options{})
 		take(t, in(t, before, after, move.OldDecides), "x", "next")
 	})
+}
+
+// TestInterruptedCopyEndsWhatHasBegun: a copy whose time is over does no more than what is under way, says so, and counts what it has done.
+func TestInterruptedCopyEndsWhatHasBegun(t *testing.T) {
+	for _, next := range []move.Phase{0, move.NewDecides} {
+		synctest.Test(t, func(t *testing.T) {
+			before, after := memstore.New(), memstore.New()
+			const names = 400
+			for i := range names {
+				put(t, before, fmt.Sprint("x", i), 0, 7, "s")
+			}
+			ctx, cancel := context.WithTimeout(background, 500*time.Millisecond)
+			defer cancel()
+			report, err := move.Copy(ctx, slowStore{before}, slowStore{after}, move.OldDecides, move.Options{Next: next})
+			copied := 0
+			for name, r := range records(t, after) {
+				if copied++; !r.Free() || r.Holder != "" || r.Mark != 7 || string(r.State) != "s" {
+					t.Errorf("%s is left as %+v", name, r)
+				}
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || copied != report.Copied || copied == 0 || copied > names/2 {
+				t.Errorf("%+v, %v, when %d names are copied", report, err, copied)
+			}
+		})
+	}
 }

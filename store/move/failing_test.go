@@ -265,18 +265,31 @@ func TestReleaseOfNothingIsLost(t *testing.T) {
 	}
 }
 
-// TestCopyThatCannotEndSaysSo: a name of which only the token is raised, and that cannot be released after that, has not been copied.
+// TestCopyThatCannotEndSaysSo: a name that cannot be released in one of the stores has not been copied, whether both stores have to change, only the other one, or only the token.
 func TestCopyThatCannotEndSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, after := memstore.New(), memstore.New()
-		for _, s := range []store.Store{before, after} {
-			leave(t, s, store.Release{Name: "x", Holder: "h", Token: take(t, s, "x", "h").Token, Mark: 7, Retain: store.Forever})
-		}
-		report, err := move.Copy(background, refusing{before}, after, move.OldDecides, move.Options{})
-		if err == nil || report.Copied != 0 {
-			t.Errorf("%+v, %v, want an error and nothing copied", report, err)
-		}
-	})
+	for what, c := range map[string]struct {
+		mark    int64 // of the other store
+		next    move.Phase
+		refuses func(before, after store.Store) (store.Store, store.Store)
+	}{
+		"both, the store that decides": {3, 0, func(before, after store.Store) (store.Store, store.Store) { return refusing{before}, after }},
+		"both, the other store":        {3, 0, func(before, after store.Store) (store.Store, store.Store) { return before, refusing{after} }},
+		"the other store":              {3, move.NewDecides, func(before, after store.Store) (store.Store, store.Store) { return before, refusing{after} }},
+		"the token":                    {7, 0, func(before, after store.Store) (store.Store, store.Store) { return refusing{before}, after }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), memstore.New()
+				put(t, before, "x", 0, 7, "s")
+				put(t, after, "x", 1<<55, c.mark, "s")
+				one, two := c.refuses(before, after)
+				report, err := move.Copy(background, one, two, move.OldDecides, move.Options{Next: c.next})
+				if err == nil || report.Copied != 0 || report.Names != 1 {
+					t.Errorf("%+v, %v, want an error and nothing copied", report, err)
+				}
+			})
+		})
+	}
 }
 
 // as returns what a store has of an interface.

@@ -78,3 +78,25 @@ func TestCopyKeepsTheTokenOfAPlainName(t *testing.T) {
 		}
 	})
 }
+
+// TestPhaseOfOneStoreAsksNoOther: in a phase of one store the other one is asked for nothing, and all is as that store alone has it.
+func TestPhaseOfOneStoreAsksNoOther(t *testing.T) {
+	for _, phase := range []move.Phase{move.OldOnly, move.NewOnly} {
+		synctest.Test(t, func(t *testing.T) {
+			only, other := memstore.New(), struct{ store.Store }{} // which panics when it is asked
+			s := in(t, only, other, phase)
+			if phase == move.NewOnly {
+				s = in(t, other, only, phase)
+			}
+			g := take(t, s, "x", "h")
+			extend(t, s, "x", "h", g.Token)
+			if r := records(t, s)["x"]; r.Token != g.Token || r.Holder != "h" || records(t, only)["x"].Token != g.Token {
+				t.Errorf("%v: granted %+v, and listed %+v", phase, g, r)
+			}
+			leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever})
+			if as[*memstore.Store](t, s) != only {
+				t.Errorf("%v: it is another store", phase)
+			}
+		})
+	}
+}

@@ -189,27 +189,97 @@ func TestFillThatCannotReadGivesBack(t *testing.T) {
 	})
 }
 
-// TestFillAfterACrash: a name whose last holder in the other store died is given back with what the store that decides has, if that is taken while the copy begins.
-func TestFillAfterACrash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, after := memstore.New(), memstore.New()
-		put(t, before, "x", 1<<40, 3, "new")
-		out, err := after.Acquire(background, []store.Claim{{Name: "x", Holder: "died", TTL: time.Second}})
-		if err = errors.Join(err, out[0].Err); err != nil {
-			t.Fatal(err)
-		}
-		errs, err := after.Extend(background, []store.Extension{{Name: "x", Holder: "died", Token: out[0].Grant.Token, TTL: time.Second, Mark: 3, State: []byte("old")}})
-		if err = errors.Join(append(errs, err)...); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		shadow := claimedStore{Store: after, once: new(sync.Once), onClaim: func() { take(t, before, "x", "y") }}
-		report, err := move.Copy(background, before, shadow, move.OldDecides, move.Options{Next: move.NewDecides})
-		if err != nil || report.Copied != 0 || report.Taken != 1 {
-			t.Errorf("%+v, %v", report, err)
-		}
-		if r := records(t, after)["x"]; r.Holder != "" || !r.Free() || string(r.State) != "new" {
-			t.Errorf("the other store has %+v, want what the store that decides has", r)
-		}
-	})
+// putCrashed leaves a record in a store whose holder died.
+func putCrashed(t *testing.T, s store.Store, name string, mark int64, state string) {
+	t.Helper()
+	out, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "died", TTL: time.Second}})
+	if err = errors.Join(err, out[0].Err); err != nil {
+		t.Fatal(err)
+	}
+	errs, err := s.Extend(background, []store.Extension{{Name: name, Holder: "died", Token: out[0].Grant.Token, TTL: time.Second, Mark: mark, State: []byte(state)}})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+}
+
+// TestFillOfANameThatIsTaken: a name that is taken in the store that decides while the copy begins is given back in the other one: with what the store that decides has if the
+// last holder died there, and else as it was.
+func TestFillOfANameThatIsTaken(t *testing.T) {
+	for _, crashed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			before, after := memstore.New(), memstore.New()
+			put(t, before, "x", 1<<40, 3, "new")
+			want := "new"
+			if crashed {
+				putCrashed(t, after, "x", 3, "old")
+			} else {
+				put(t, after, "x", 0, 3, "old")
+				want = "old"
+			}
+			shadow := claimedStore{Store: after, once: new(sync.Once), onClaim: func() { take(t, before, "x", "y") }}
+			report, err := move.Copy(background, before, shadow, move.OldDecides, move.Options{Next: move.NewDecides})
+			if err != nil || report.Copied != 0 || report.Taken != 1 {
+				t.Errorf("%+v, %v", report, err)
+			}
+			if r := records(t, after)["x"]; r.Holder != "" || !r.Free() || r.Mark != 3 || string(r.State) != want {
+				t.Errorf("its holder died %t: the other store has %+v, want %q", crashed, r, want)
+			}
+		})
+	}
+}
+
+// TestFillAfterACrashThatCannotRead: a name whose last holder in the other store died is not freed there without what the store that decides has. A copy that cannot read that at
+// first reads it once more, and leaves the lease to expire if it cannot again.
+func TestFillAfterACrashThatCannotRead(t *testing.T) {
+	for unread := 1; unread <= 2; unread++ {
+		synctest.Test(t, func(t *testing.T) {
+			before, after := memstore.New(), memstore.New()
+			put(t, before, "x", 1<<40, 3, "new")
+			putCrashed(t, after, "x", 3, "old")
+			reads, truth := 0, &fickle{Store: before}
+			counted := passingStore{truth, func() {
+				reads++
+				truth.unread = reads <= unread
+			}}
+			report, err := move.Copy(background, counted, struct{ store.Store }{after}, move.OldDecides, move.Options{Next: move.NewDecides})
+			if err == nil || report.Copied != 0 || reads != 2 {
+				t.Errorf("%+v, %v after %d reads", report, err, reads)
+			}
+			r := records(t, after)["x"]
+			if unread == 1 && (r.Holder != "" || !r.Free() || string(r.State) != "new") || unread == 2 && (r.Holder == "" || r.Free() || string(r.State) != "old") {
+				t.Errorf("%d reads have failed, and the other store has %+v", unread, r)
+			}
+			time.Sleep(time.Minute)
+			if report, err := move.Copy(background, before, after, move.OldDecides, move.Options{Next: move.NewDecides}); err != nil || !report.Complete() {
+				t.Errorf("the next copy: %+v, %v", report, err)
+			}
+			if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "new" {
+				t.Errorf("the next holder is given %q", g.State)
+			}
+		})
+	}
+}
+
+// TestFillThatCannotGiveBackSaysSo: a copy that has got a name in the other store in vain, and cannot give it back, says so, for it is in the way until its lease ends. That the
+// lease is lost is none of its business.
+func TestFillThatCannotGiveBackSaysSo(t *testing.T) {
+	for what, c := range map[string]struct {
+		gives func(store.Store) store.Store
+		fails bool
+	}{
+		"an error": {func(s store.Store) store.Store { return muteStore{s} }, true},
+		"a loss":   {func(s store.Store) store.Store { return refusing{s} }, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			before, after := memstore.New(), memstore.New()
+			put(t, before, "x", 1<<40, 3, "new")
+			put(t, after, "x", 0, 3, "old")
+			shadow := claimedStore{Store: c.gives(after), once: new(sync.Once), onClaim: func() { take(t, before, "x", "y") }}
+			report, err := move.Copy(background, before, shadow, move.OldDecides, move.Options{Next: move.NewDecides})
+			if (err != nil) != c.fails || report.Copied != 0 || report.Complete() && !c.fails {
+				t.Errorf("%s: %+v, %v", what, report, err)
+			}
+		})
+	}
 }
