@@ -153,7 +153,8 @@ func TestInterruptedCopyHoldsNothing(t *testing.T) {
 	})
 }
 
-// TestInterruptedCopyEndsWhatHasBegun: a copy whose time is over does no more than what is under way, says so, and counts what it has done.
+// TestInterruptedCopyEndsWhatHasBegun: a copy whose time is over does no more than what is under way, says so, and
+// counts what it has done.
 func TestInterruptedCopyEndsWhatHasBegun(t *testing.T) {
 	for _, next := range []move.Phase{0, move.NewDecides} {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,8 @@ func TestInterruptedCopyEndsWhatHasBegun(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(background, 500*time.Millisecond)
 			defer cancel()
-			report, err := move.Copy(ctx, slowStore{before}, slowStore{after}, move.OldDecides, move.Options{Next: next})
+			o := move.Options{Next: next}
+			report, err := move.Copy(ctx, slowStore{before}, slowStore{after}, move.OldDecides, o)
 			copied := 0
 			for name, r := range records(t, after) {
 				if copied++; !r.Free() || r.Holder != "" || r.Mark != 7 || string(r.State) != "s" {

@@ -265,24 +265,28 @@ func TestReleaseOfNothingIsLost(t *testing.T) {
 	}
 }
 
-// TestCopyThatCannotEndSaysSo: a name that cannot be released in one of the stores has not been copied, whether both stores have to change, only the other one, or only the token.
+// TestCopyThatCannotEndSaysSo: a name that cannot be released in one of the stores has not been copied, whether both
+// stores have to change, only the other one, or only the token.
 func TestCopyThatCannotEndSaysSo(t *testing.T) {
 	for what, c := range map[string]struct {
 		mark    int64 // of the other store
 		next    move.Phase
-		refuses func(before, after store.Store) (store.Store, store.Store)
+		decides bool // the store that decides cannot be released, else the other one
 	}{
-		"both, the store that decides": {3, 0, func(before, after store.Store) (store.Store, store.Store) { return refusing{before}, after }},
-		"both, the other store":        {3, 0, func(before, after store.Store) (store.Store, store.Store) { return before, refusing{after} }},
-		"the other store":              {3, move.NewDecides, func(before, after store.Store) (store.Store, store.Store) { return before, refusing{after} }},
-		"the token":                    {7, 0, func(before, after store.Store) (store.Store, store.Store) { return refusing{before}, after }},
+		"both, the store that decides": {3, 0, true},
+		"both, the other store":        {3, 0, false},
+		"the other store":              {3, move.NewDecides, false},
+		"the token":                    {7, 0, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				before, after := memstore.New(), memstore.New()
 				put(t, before, "x", 0, 7, "s")
 				put(t, after, "x", 1<<55, c.mark, "s")
-				one, two := c.refuses(before, after)
+				one, two := store.Store(before), store.Store(refusing{after})
+				if c.decides {
+					one, two = refusing{before}, after
+				}
 				report, err := move.Copy(background, one, two, move.OldDecides, move.Options{Next: c.next})
 				if err == nil || report.Copied != 0 || report.Names != 1 {
 					t.Errorf("%+v, %v, want an error and nothing copied", report, err)

@@ -155,7 +155,9 @@ func TestHalfThatNobodyKnowsIsNotGivenBack(t *testing.T) {
 		leave(t, before, r)
 		first := &silentStore{Store: before, silent: true}
 		other := in(t, first, after, move.NewDecides)
-		if _, err := other.Acquire(background, []store.Claim{{Name: "x", Holder: "other", TTL: time.Minute}}); !errors.Is(err, store.ErrUnknown) {
+		claim := store.Claim{Name: "x", Holder: "other", TTL: time.Minute}
+		claims := []store.Claim{{Name: "another", Holder: "other", TTL: time.Minute}, claim}
+		if _, err := other.Acquire(background, claims); !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("without a response: %v", err)
 		}
 		first.silent = false

@@ -196,15 +196,17 @@ func putCrashed(t *testing.T, s store.Store, name string, mark int64, state stri
 	if err = errors.Join(err, out[0].Err); err != nil {
 		t.Fatal(err)
 	}
-	errs, err := s.Extend(background, []store.Extension{{Name: name, Holder: "died", Token: out[0].Grant.Token, TTL: time.Second, Mark: mark, State: []byte(state)}})
+	token := out[0].Grant.Token
+	e := store.Extension{Name: name, Holder: "died", Token: token, TTL: time.Second, Mark: mark, State: []byte(state)}
+	errs, err := s.Extend(background, []store.Extension{e})
 	if err = errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second)
 }
 
-// TestFillOfANameThatIsTaken: a name that is taken in the store that decides while the copy begins is given back in the other one: with what the store that decides has if the
-// last holder died there, and else as it was.
+// TestFillOfANameThatIsTaken: a name that is taken in the store that decides while the copy begins is given back in
+// the other one: with what the store that decides has if the last holder died there, and else as it was.
 func TestFillOfANameThatIsTaken(t *testing.T) {
 	for _, crashed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -229,8 +231,9 @@ func TestFillOfANameThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestFillAfterACrashThatCannotRead: a name whose last holder in the other store died is not freed there without what the store that decides has. A copy that cannot read that at
-// first reads it once more, and leaves the lease to expire if it cannot again.
+// TestFillAfterACrashThatCannotRead: a name whose last holder in the other store died is not freed there without what
+// the store that decides has. A copy that cannot read that at first reads it once more, and leaves the lease to
+// expire if it cannot again.
 func TestFillAfterACrashThatCannotRead(t *testing.T) {
 	for unread := 1; unread <= 2; unread++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -242,16 +245,20 @@ func TestFillAfterACrashThatCannotRead(t *testing.T) {
 				reads++
 				truth.unread = reads <= unread
 			}}
-			report, err := move.Copy(background, counted, struct{ store.Store }{after}, move.OldDecides, move.Options{Next: move.NewDecides})
+			o := move.Options{Next: move.NewDecides}
+			report, err := move.Copy(background, counted, struct{ store.Store }{after}, move.OldDecides, o)
 			if err == nil || report.Copied != 0 || reads != 2 {
 				t.Errorf("%+v, %v after %d reads", report, err, reads)
 			}
-			r := records(t, after)["x"]
-			if unread == 1 && (r.Holder != "" || !r.Free() || string(r.State) != "new") || unread == 2 && (r.Holder == "" || r.Free() || string(r.State) != "old") {
+			r, state := records(t, after)["x"], "old"
+			if unread == 1 {
+				state = "new"
+			}
+			if freed := r.Free() && r.Holder == ""; freed != (unread == 1) || string(r.State) != state {
 				t.Errorf("%d reads have failed, and the other store has %+v", unread, r)
 			}
 			time.Sleep(time.Minute)
-			if report, err := move.Copy(background, before, after, move.OldDecides, move.Options{Next: move.NewDecides}); err != nil || !report.Complete() {
+			if report, err := move.Copy(background, before, after, move.OldDecides, o); err != nil || !report.Complete() {
 				t.Errorf("the next copy: %+v, %v", report, err)
 			}
 			if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "new" {
@@ -261,8 +268,8 @@ func TestFillAfterACrashThatCannotRead(t *testing.T) {
 	}
 }
 
-// TestFillThatCannotGiveBackSaysSo: a copy that has got a name in the other store in vain, and cannot give it back, says so, for it is in the way until its lease ends. That the
-// lease is lost is none of its business.
+// TestFillThatCannotGiveBackSaysSo: a copy that has got a name in the other store in vain, and cannot give it back,
+// says so, for it is in the way until its lease ends. That the lease is lost is none of its business.
 func TestFillThatCannotGiveBackSaysSo(t *testing.T) {
 	for what, c := range map[string]struct {
 		gives func(store.Store) store.Store
@@ -275,7 +282,8 @@ func TestFillThatCannotGiveBackSaysSo(t *testing.T) {
 			before, after := memstore.New(), memstore.New()
 			put(t, before, "x", 1<<40, 3, "new")
 			put(t, after, "x", 0, 3, "old")
-			shadow := claimedStore{Store: c.gives(after), once: new(sync.Once), onClaim: func() { take(t, before, "x", "y") }}
+			holds := func() { take(t, before, "x", "y") }
+			shadow := claimedStore{Store: c.gives(after), once: new(sync.Once), onClaim: holds}
 			report, err := move.Copy(background, before, shadow, move.OldDecides, move.Options{Next: move.NewDecides})
 			if (err != nil) != c.fails || report.Copied != 0 || report.Complete() && !c.fails {
 				t.Errorf("%s: %+v, %v", what, report, err)
