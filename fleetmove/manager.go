@@ -133,7 +133,7 @@ func (m *Manager) Plan(ctx context.Context) error {
 			}
 		}
 		*before = plan{ID: rand.Text(), Stage: Stage{move.OldOnly, move.OldDecides}}
-		*after = plan{ID: before.ID, New: true, Stage: Stage{move.OldOnly, move.OldOnly}}
+		*after = plan{ID: before.ID, New: true, Unused: true, Stage: Stage{move.OldOnly, move.OldOnly}}
 		if err := w.save(ctx, 1); err != nil { // the old store has no plan before the new one has it
 			return err
 		}
@@ -310,7 +310,7 @@ type writer struct {
 // write changes the stage in both stores.
 func (w *writer) write(ctx context.Context, stage Stage) error {
 	for i := range w.plans {
-		w.plans[i].Stage = stage
+		w.plans[i].Stage, w.plans[i].Unused = stage, false
 		if err := w.save(ctx, i); err != nil {
 			return err
 		}

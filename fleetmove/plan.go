@@ -42,8 +42,9 @@ func (s Stage) over() bool {
 
 // A plan is what each of the two stores knows of a move. If they differ, a change was interrupted, and only what both allow is allowed.
 type plan struct {
-	ID  string `json:"id"`  // of the move; "" without a plan
-	New bool   `json:"new"` // this store is the new one
+	ID     string `json:"id"`               // of the move; "" without a plan
+	New    bool   `json:"new"`              // this store is the new one
+	Unused bool   `json:"unused,omitempty"` // the old store does not have the plan yet: no replica has used the new one
 	Stage
 }
 
@@ -51,7 +52,9 @@ type plan struct {
 func (p plan) under() bool { return p.ID != "" && !p.over() }
 
 // leftBehind reports whether the fleet has gone on, or stayed, in the other store of a move that is over: what records the store has are of then.
-func (p plan) leftBehind() bool { return p.ID != "" && p.over() && p.New == (p.From == move.OldOnly) }
+func (p plan) leftBehind() bool {
+	return p.ID != "" && p.over() && !p.Unused && p.New == (p.From == move.OldOnly)
+}
 
 // isOldStore reports whether replicas may use the store alone, as the old one.
 func (p plan) isOldStore() bool {

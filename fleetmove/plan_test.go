@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,15 +22,16 @@ func TestPlans(t *testing.T) {
 		under, over, left, isOldStore bool
 	}{
 		"no plan":                            {plan{}, false, false, false, true},
-		"the old store, before":              {plan{"a", false, Stage{oldOnly, oldDecides}}, true, false, false, true},
-		"the old store, in the middle":       {plan{"a", false, Stage{oldDecides, oldDecides}}, true, false, false, false},
-		"the old store, in the middle again": {plan{"a", false, Stage{newDecides, newOnly}}, true, false, false, false},
-		"the old store, taken back":          {plan{"a", false, Stage{oldOnly, oldOnly}}, false, true, false, true},
-		"the old store, left":                {plan{"a", false, Stage{newOnly, newOnly}}, false, true, true, false},
-		"the new store, before":              {plan{"a", true, Stage{oldOnly, oldDecides}}, true, false, false, false},
-		"the new store, in the end":          {plan{"a", true, Stage{newDecides, newOnly}}, true, false, false, false},
-		"the new store, taken back":          {plan{"a", true, Stage{oldOnly, oldOnly}}, false, true, true, false},
-		"the new store, moved to":            {plan{"a", true, Stage{newOnly, newOnly}}, false, true, false, true},
+		"the old store, before":              {plan{"a", false, false, Stage{oldOnly, oldDecides}}, true, false, false, true},
+		"the old store, in the middle":       {plan{"a", false, false, Stage{oldDecides, oldDecides}}, true, false, false, false},
+		"the old store, in the middle again": {plan{"a", false, false, Stage{newDecides, newOnly}}, true, false, false, false},
+		"the old store, taken back":          {plan{"a", false, false, Stage{oldOnly, oldOnly}}, false, true, false, true},
+		"the old store, left":                {plan{"a", false, false, Stage{newOnly, newOnly}}, false, true, true, false},
+		"the new store, not used yet":        {plan{"a", true, true, Stage{oldOnly, oldOnly}}, false, true, false, false},
+		"the new store, before":              {plan{"a", true, false, Stage{oldOnly, oldDecides}}, true, false, false, false},
+		"the new store, in the end":          {plan{"a", true, false, Stage{newDecides, newOnly}}, true, false, false, false},
+		"the new store, taken back":          {plan{"a", true, false, Stage{oldOnly, oldOnly}}, false, true, true, false},
+		"the new store, moved to":            {plan{"a", true, false, Stage{newOnly, newOnly}}, false, true, false, true},
 	} {
 		p := c.plan
 		if p.under() != c.under || p.ID != "" && p.over() != c.over || p.leftBehind() != c.left || p.isOldStore() != c.isOldStore {
@@ -63,7 +65,7 @@ func TestStagesOfTwoPlans(t *testing.T) {
 		"none":                  {},
 		"the old one alone":     {before: of(2, 3)},
 		"the new one alone":     {after: as(of(2, 3))},
-		"of two moves":          {of(2, 3), plan{"b", true, Stage{2, 3}}, Stage{}},
+		"of two moves":          {of(2, 3), plan{"b", true, false, Stage{2, 3}}, Stage{}},
 		"exchanged":             {as(of(2, 3)), of(2, 3), Stage{}},
 	} {
 		stage, err := stageOf(c.before, c.after)
@@ -119,10 +121,31 @@ func TestProbeLeavesNothing(t *testing.T) {
 			t.Errorf("it has left %+v, %v", r, err)
 		}
 	}
+	for _, fault := range []error{store.ErrLost, store.AsUnknown(errors.New("cut"))} {
+		for _, whole := range []bool{false, true} {
+			if err := raises(t.Context(), unreleased{s, fault, whole}); !errors.Is(err, fault) {
+				t.Errorf("a probe that is not released: %v, want %v", err, fault)
+			}
+		}
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := raises(t.Context(), s); !errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnusable) {
 		t.Errorf("a store that is closed: %v", err)
 	}
+}
+
+// An unreleased store answers releases with an error, as that of the batch or of each.
+type unreleased struct {
+	store.Store
+	err   error
+	whole bool
+}
+
+func (s unreleased) Release(_ context.Context, releases []store.Release) ([]error, error) {
+	if s.whole {
+		return nil, s.err
+	}
+	return slices.Repeat([]error{s.err}, len(releases)), nil
 }
