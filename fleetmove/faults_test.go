@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/fleetmove"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
@@ -341,4 +342,100 @@ type blindStore struct{ store.Store }
 
 func (blindStore) List(context.Context, string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnce) }
+}
+
+// TestBurialThatFailsOnce: whatever request fails once, the dead are forgotten when a step has succeeded.
+func TestBurialThatFailsOnce(t *testing.T) {
+	everyFault(t, func(t *testing.T, f *fault) {
+		fleet := newMovedFleet(t)
+		if err := fleet.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		const dead = move.Records + "lock/old-only/"
+		for i, s := range []store.Store{fleet.before, fleet.after} {
+			for n := range 2 {
+				take(t, s, fmt.Sprint(dead, i, n), "dead#1")
+			}
+		}
+		time.Sleep(time.Hour)
+		lead := manage(t, faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f})
+		_, _, err := lead.Advance(background, false, move.Options{})
+		f.end()
+		if err != nil {
+			if !errors.Is(err, errOnce) {
+				t.Error(err)
+			}
+			time.Sleep(time.Hour) // what it could not release has ended
+			_, report, err := fleet.lead.Advance(background, false, move.Options{})
+			if err != nil || !report.Complete() {
+				t.Errorf("the next step: %+v, %v", report, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		for _, s := range []*memstore.Store{fleet.before, fleet.after} {
+			if _, err := s.Sweep(background, 1000); err != nil {
+				t.Fatal(err)
+			}
+			for r, err := range s.List(background, dead) {
+				t.Errorf("left: %+v, %v", r, err)
+			}
+		}
+	})
+}
+
+// A dimStore cannot list all.
+type dimStore struct{ store.Store }
+
+func (s dimStore) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	if prefix == "" {
+		return blindStore{s.Store}.List(ctx, prefix)
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+// TestStoreThatWasLeftAndCannotBeListed: while nobody can see whether a store that was left by a move is empty, no
+// other move is planned into it.
+func TestStoreThatWasLeftAndCannotBeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(t, true, takenBack)
+		if err := manage(t, f.before, dimStore{f.after}).Plan(background); !errors.Is(err, errOnce) {
+			t.Errorf("planned: %v", err)
+		}
+		f.is(t, takenBack)
+		if err := f.lead.Plan(background); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPlanOfAnotherManagerInOneStore: who finds that another one changes the plan, in whichever store, is told that
+// it is held, and leaves the other plan free.
+func TestPlanOfAnotherManagerInOneStore(t *testing.T) {
+	const name = move.Records + "lock/plan"
+	for which := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			stores := []store.Store{f.before, f.after}
+			g := take(t, stores[which], name, "another#1")
+			_, _, errAdvance := f.lead.Advance(background, false, move.Options{})
+			for what, err := range map[string]error{"plan": f.lead.Plan(background), "advance": errAdvance} {
+				var held *soloist.HeldError
+				if !errors.As(err, &held) || held.Holder != "another#1" || errors.Is(err, store.ErrUnusable) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if r := record(t, stores[1-which], name); !r.Free() {
+				t.Errorf("the plan of the other store is left as %+v", r)
+			}
+			r := store.Release{Name: name, Holder: "another#1", Token: g.Token, Retain: store.Forever}
+			leave(t, stores[which], r)
+			if err := f.lead.Plan(background); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package fleetmove_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,5 +117,84 @@ func TestRefusedReplicaIsNotInTheWay(t *testing.T) {
 			}
 		}
 		f.advance(t, true, takenBack)
+	})
+}
+
+// TestJoinChecksItsArguments: what no replica can work with is an error at once.
+func TestJoinChecksItsArguments(t *testing.T) {
+	for what, try := range map[string]func() (store.Store, error){
+		"no old store": func() (store.Store, error) { return fleetmove.Join(nil, memstore.New(), move.OldOnly, "r") },
+		"no new store": func() (store.Store, error) { return fleetmove.Join(memstore.New(), nil, move.OldOnly, "r") },
+		"no phase":     func() (store.Store, error) { return fleetmove.Join(memstore.New(), memstore.New(), 0, "r") },
+		"a long name": func() (store.Store, error) {
+			return fleetmove.Join(memstore.New(), memstore.New(), move.OldOnly, strings.Repeat("x", 1000))
+		},
+	} {
+		if s, err := try(); err == nil || s != nil {
+			t.Errorf("%s: %v, %v", what, s, err)
+		}
+	}
+}
+
+// An unclosedStore cannot be closed.
+type unclosedStore struct{ store.Store }
+
+func (unclosedStore) Close() error { return errOnce }
+
+// TestCloseOfAReplicaTellsErrors: whichever of the two stores cannot be closed.
+func TestCloseOfAReplicaTellsErrors(t *testing.T) {
+	for _, phase := range []move.Phase{move.OldOnly, move.OldDecides, move.NewDecides, move.NewOnly} {
+		for _, which := range []string{"old", "new"} {
+			one, two := store.Store(unclosedStore{memstore.New()}), store.Store(memstore.New())
+			if which == "new" {
+				one, two = two, one
+			}
+			s, err := fleetmove.Join(one, two, phase, "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); !errors.Is(err, errOnce) {
+				t.Errorf("%v, the %s store is not closed: %v", phase, which, err)
+			}
+		}
+	}
+}
+
+// TestClaimThatWaitsForItsTurn: a claim whose time is over before another one has announced the replica was never
+// sent, and is not in the way of the next.
+func TestClaimThatWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		cut := &cutStore{Store: f.before.Share()}
+		s, err := fleetmove.Join(cut, f.after.Share(), move.OldOnly, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		cut.cut.Store(true)
+		claim := func(limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(background, limit)
+			defer cancel()
+			_, err := s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
+			return err
+		}
+		first := make(chan error)
+		go func() { first <- claim(3 * time.Second) }()
+		synctest.Wait()
+		for range 2 {
+			begun := time.Now()
+			err := claim(time.Second)
+			waited := time.Since(begun)
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) || waited != time.Second {
+				t.Errorf("after %v: %v", waited, err)
+			}
+		}
+		if err := <-first; err == nil {
+			t.Error("the first claim was answered by a store that is silent")
+		}
+		cut.cut.Store(false)
+		if err := claim(time.Minute); err != nil {
+			t.Errorf("when the store responds: %v", err)
+		}
 	})
 }

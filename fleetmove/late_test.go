@@ -108,3 +108,51 @@ func TestLateListThatFailsOnce(t *testing.T) {
 		f.end()
 	})
 }
+
+// TestListThatCannotBeRead: a replica that nobody can list claims nothing, and says why at once.
+func TestListThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		s, err := fleetmove.Join(blindStore{f.before.Share()}, f.after.Share(), move.OldOnly, "blind")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ctx, cancel := context.WithTimeout(background, time.Hour)
+		defer cancel()
+		begun := time.Now()
+		_, err = s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
+		if !errors.Is(err, errOnce) || errors.Is(err, store.ErrUnknown) || time.Since(begun) != 0 {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		if r := record(t, f.before, "x"); r.Token != 0 {
+			t.Errorf("it has claimed: %+v", r)
+		}
+	})
+}
+
+// TestAnnouncementThatIsLostBeforeItIsListed: the claim ends, was never sent, and the next one announces the replica
+// once more.
+func TestAnnouncementThatIsLostBeforeItIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		s, err := fleetmove.Join(lateStore{f.before.Share()}, lateStore{f.after.Share()}, move.OldOnly, "late")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		time.AfterFunc(time.Second, func() { forget(t, f.before) })
+		ctx, cancel := context.WithTimeout(background, time.Hour)
+		defer cancel()
+		begun := time.Now()
+		_, err = s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
+		waited := time.Since(begun)
+		if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) || waited > time.Minute {
+			t.Errorf("after %v: %v", waited, err)
+		}
+		take(t, s, "x", "h")
+		if status, err := f.lead.Status(background); err != nil || len(status.Replicas) != 1 {
+			t.Errorf("%+v, %v; want that the replica is known", status, err)
+		}
+	})
+}

@@ -210,6 +210,9 @@ func TestAdvanceWaitsForReplicas(t *testing.T) {
 		if !errors.As(err, &named) || !errors.Is(err, store.ErrHeld) || len(named.Replicas) != 1 || named.Replicas[0].Replica != "replica of old-only" {
 			t.Fatalf("with a replica in the phase behind: %v", err)
 		}
+		if named.Phase != move.OldDecides || named.Replicas[0].Phase != move.OldOnly {
+			t.Errorf("it is told as %+v", named)
+		}
 		f.is(t, rollToOldDecides)
 
 		cut := &cutStore{Store: f.before.Share()}
