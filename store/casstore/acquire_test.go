@@ -347,8 +347,8 @@ func TestMakerDiesBeforeItKnowsTheFloor(t *testing.T) {
 		_, _ = acquire(t, s, claim)
 		time.Sleep(time.Second)
 		g, err := acquire(t, s, claim)
-		if err != nil || g.Token <= 100 {
-			t.Fatalf("got token %d, %v, want one above the floor", g.Token, err)
+		if err != nil || g.Token <= 100 || g.ExpiredAge != time.Second {
+			t.Fatalf("got %+v, %v, want a token above the floor, after a lease of a second", g, err)
 		}
 		if again, err := acquire(t, s, claim); err != nil || again.Token != g.Token {
 			t.Errorf("asking again gave token %d, %v, want %d", again.Token, err, g.Token)
@@ -415,8 +415,129 @@ func TestARepeatedClaimKeepsItsToken(t *testing.T) {
 	if err != nil || again.Token != g.Token {
 		t.Errorf("asking again gave token %d, %v, want %d", again.Token, err, g.Token)
 	}
+	if err := s.Ping(background); err != nil { // it reads the floor, which is known from now on
+		t.Fatal(err)
+	}
+	if again, err = acquire(t, s, claim); err != nil || again.Token != g.Token {
+		t.Errorf("asking again, with the floor known, gave token %d, %v, want %d", again.Token, err, g.Token)
+	}
 	if err := release(t, s, store.Release{Name: "a", Holder: "x", Token: g.Token}); err != nil {
 		t.Errorf("releasing what was granted first: %v", err)
+	}
+}
+
+// TestRenewalTellsThatATokenIsSure: from the first renewal on, other processes know that a token was compared with the
+// floor, and do not replace it for its holder, however far the floor rises. A late reply does not make that forgotten.
+func TestRenewalTellsThatATokenIsSure(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		b := &interposed{memory: newMemory(true)}
+		s, claim := casstore.New(b, casstore.Config{}), store.Claim{Name: "a", Holder: "x", TTL: time.Hour}
+		g, err := acquire(t, s, claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late {
+			b.reply = []casstore.Item{{Name: "a"}} // from before the grant
+			_, _ = acquire(t, s, store.Claim{Name: "a", Holder: "-", TTL: time.Hour, Mark: -1})
+		}
+		renewal := []store.Extension{{Name: "a", Holder: "x", Token: g.Token, TTL: time.Hour}}
+		if errs, err := s.Extend(background, renewal); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+		if again, err := acquire(t, open(b.memory), claim); err != nil || again.Token != g.Token {
+			t.Errorf("late reply %t: another process got token %d, %v, want %d", late, again.Token, err, g.Token)
+		}
+		if errs, err := s.Extend(background, renewal); err != nil || errs[0] != nil {
+			t.Errorf("late reply %t: the next renewal: %v, %v", late, errs, err)
+		}
+	}
+}
+
+// TestLateFloor: the reply of a read of the floor that is late does not lower the floor that is known: a token that is
+// to be raised above it is above the greatest.
+func TestLateFloor(t *testing.T) {
+	b := &interposed{memory: newMemory(true)}
+	b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+	s := casstore.New(b, casstore.Config{CreateFirst: true})
+	late := casstore.Record{Holder: "floor", Token: 1, Released: true, Write: "e"}
+	b.before = func(names []string) {
+		if names[0] != "a" {
+			return
+		}
+		b.before = nil // the record has been made, the floor has been read, and the record is read to raise its token
+		b.reply = []casstore.Item{{Name: casstore.FloorName, Version: late.Version(), Record: late}}
+		if err := s.Ping(background); err != nil {
+			t.Error(err)
+		}
+	}
+	g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	if r := b.items["a"]; err != nil || g.Token != 101 || r.Token != 101 || r.Unsure || b.before != nil {
+		t.Errorf("got %+v, %v, of the record %+v; want the token 101, and that it is sure", g, err, r)
+	}
+}
+
+// TestTokenThatAnotherProcessGotStays: who has made a record, and is about to raise its token, finds that another
+// process has been granted the name for the same holder meanwhile. Both have that token then.
+func TestTokenThatAnotherProcessGotStays(t *testing.T) {
+	for what, c := range map[string]struct {
+		token  int64
+		unsure bool
+		floor  int64
+	}{
+		"it is sure, and the floor has risen since":            {101, false, 200},
+		"it is above the floor, which its record does not say": {150, true, 100},
+	} {
+		b := &interposed{memory: newMemory(true)}
+		b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+		s := casstore.New(b, casstore.Config{CreateFirst: true})
+		b.before = func(names []string) {
+			if names[0] != "a" {
+				return
+			}
+			b.before = nil
+			b.items["a"] = casstore.Record{Holder: "x", Token: c.token, TTL: time.Hour, Unsure: c.unsure, Write: "w"}
+			b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: c.floor, Released: true, Write: "g"}
+			if err := s.Ping(background); err != nil { // it reads the floor
+				t.Error(err)
+			}
+		}
+		g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+		if r := b.items["a"]; err != nil || g.Token != c.token || r.Token != c.token || b.writes != 1 || b.before != nil {
+			t.Errorf("%s: got %+v, %v, of the record %+v; want the token %d", what, g, err, r, c.token)
+		}
+	}
+}
+
+// seeOthers lets a store see a number of records of other names, which are as another one.
+func seeOthers(s *casstore.Store, as casstore.Item, n int) {
+	for i := range n {
+		as.Name = fmt.Sprint("other ", i)
+		s.See(as)
+	}
+}
+
+// TestGrantAmongManyNames: a store remembers 131,072 names at most. One that is forgotten while its token is being
+// compared with the floor keeps that token.
+func TestGrantAmongManyNames(t *testing.T) {
+	b := &interposed{memory: newMemory(true)}
+	s, claim := casstore.New(b, casstore.Config{}), store.Claim{Name: "a", Holder: "x", TTL: time.Hour}
+	b.before = func(names []string) {
+		if names[0] != casstore.FloorName {
+			return
+		}
+		b.before = nil
+		if seeOthers(s, s.Seen("a"), 1<<17); s.Seen("a").Version != "" {
+			t.Error("a name that was seen before 131,072 others is remembered")
+		}
+	}
+	g, err := acquire(t, s, claim)
+	if err != nil || b.before != nil {
+		t.Fatal(err)
+	}
+	b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+	if again, err := acquire(t, s, claim); err != nil || again.Token != g.Token {
+		t.Errorf("asking again gave token %d, %v, want %d", again.Token, err, g.Token)
 	}
 }
 
@@ -888,11 +1009,7 @@ func TestManyNamesMakeNoLeaseLonger(t *testing.T) {
 		if _, err := acquire(t, s, claim); !errors.Is(err, store.ErrHeld) {
 			t.Fatalf("got %v, want held", err)
 		}
-		other := s.Seen("a")
-		for i := range 1 << 16 {
-			other.Name = fmt.Sprint(i)
-			s.See(other)
-		}
+		seeOthers(s.Store, s.Seen("a"), 1<<16)
 		time.Sleep(time.Minute)
 		if _, err := acquire(t, s, claim); err != nil {
 			t.Errorf("a minute after the lease was seen: %v", err)
@@ -1023,19 +1140,24 @@ func TestForeignItemsAreNotKnown(t *testing.T) {
 	}
 }
 
-// TestNewNamesOfOneBatchAreAboveTheFloor: each of several new names gets a token above the floor, not only the first.
+// TestNewNamesOfOneBatchAreAboveTheFloor: each of several new names gets a token above the floor, not only the first,
+// and also if another one has a token that is above it anyway.
 func TestNewNamesOfOneBatchAreAboveTheFloor(t *testing.T) {
 	m := newMemory(true)
 	m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
-	outcomes, err := open(m).Acquire(background, []store.Claim{
-		{Name: "a", Holder: "x", TTL: time.Hour}, {Name: "b", Holder: "x", TTL: time.Hour}, {Name: "c", Holder: "x", TTL: time.Hour},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, o := range outcomes {
-		if o.Err != nil || o.Grant.Token != 101 {
-			t.Errorf("the name %d: %+v, %v, want the token 101", i, o.Grant, o.Err)
+	for i, above := range [][]int64{{0, 0, 0}, {200, 0, 0}, {0, 0, 200}} {
+		var claims []store.Claim
+		for j, a := range above {
+			claims = append(claims, store.Claim{Name: fmt.Sprint(i, j), Holder: "x", TTL: time.Hour, Above: a})
+		}
+		outcomes, err := open(m).Acquire(background, claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, o := range outcomes {
+			if want := max(100, above[j]) + 1; o.Err != nil || o.Grant.Token != want {
+				t.Errorf("the name %d of %v: %+v, %v, want the token %d", j, above, o.Grant, o.Err, want)
+			}
 		}
 	}
 }
