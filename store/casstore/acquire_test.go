@@ -13,6 +13,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 var background = context.Background()
@@ -75,6 +76,11 @@ func TestRequests(t *testing.T) {
 		if test.others == 1 { // without it the first attempt is for what this process has seen, and the second, after a read perhaps, is the one
 			counted("a name that another process has had since", 1, func() { _, _ = acquire(t, s, claim) })
 		}
+		counted("a sweep that finds nothing to forget", 0, func() { // beside the pages that it walks
+			if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+				t.Errorf("%d forgotten, %v", n, err)
+			}
+		})
 	}
 }
 
@@ -329,6 +335,9 @@ func TestSweepHeedsALinger(t *testing.T) {
 		time.Sleep(time.Hour)
 		if n, err := s.Sweep(background, 10); n != 1 || err != nil {
 			t.Errorf("swept %d, %v: the name lingers no more", n, err)
+		}
+		if known := s.Seen("a"); known.Version != "" {
+			t.Errorf("what it has forgotten is still known: %+v", known)
 		}
 		if g, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err != nil || g.Token <= 5 {
 			t.Errorf("got token %d, %v, want one above 5", g.Token, err)
@@ -671,13 +680,108 @@ func TestPoisonedFloor(t *testing.T) {
 	}
 }
 
-// TestFloorThatCannotBeRaised: a sweep whose write of the floor meets a conflict each time ends with an error, and forgets nothing.
+// TestFloorThatCannotBeRaised: a sweep that does not know that the floor is as high as what it would forget ends with
+// the error of that, and forgets nothing. The name keeps its tokens.
 func TestFloorThatCannotBeRaised(t *testing.T) {
+	away := errors.New("the backend is away")
+	for what, c := range map[string]struct {
+		backend func(*memory) casstore.Backend
+		floor   int64
+		want    string
+	}{
+		"a conflict each time": {func(m *memory) casstore.Backend { return contended{m} }, 0, "floor"},
+		"it cannot be read":    {func(m *memory) casstore.Backend { return &fading{m, away} }, 0, away.Error()},
+		"it cannot be written": {
+			func(m *memory) casstore.Backend { return stubborn{m, casstore.FloorName, away} }, 0, away.Error(),
+		},
+		"no write is confirmed": {
+			func(m *memory) casstore.Backend { return &silent{m, casstore.FloorName} }, 0, store.ErrUnknown.Error(),
+		},
+		"something else has written it": {func(m *memory) casstore.Backend { return m }, math.MaxInt64, `\x01floor`},
+	} {
+		m := newMemory(false)
+		m.items["a"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+		if c.floor != 0 {
+			m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: c.floor, Released: true, Write: "f"}
+		}
+		s := casstore.New(c.backend(m), casstore.Config{})
+		n, err := s.Sweep(background, 10)
+		if _, kept := m.items["a"]; n != 0 || err == nil || !strings.Contains(err.Error(), c.want) || !kept {
+			t.Errorf("%s: %d forgotten, %v, the record kept: %t; want it kept, and %s", what, n, err, kept, c.want)
+		}
+		if c.floor == 0 {
+			continue
+		}
+		if g, err := acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err != nil || g.Token != 6 {
+			t.Errorf("%s: a name that had a record: %+v, %v, want the token 6", what, g, err)
+		}
+	}
+}
+
+// TestGreatestFloor: the greatest token that a sweep forgets is a floor like others, above which new names are granted.
+// A record with a greater one stays.
+func TestGreatestFloor(t *testing.T) {
 	m := newMemory(false)
-	m.items["a"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
-	n, err := casstore.New(contended{m}, casstore.Config{}).Sweep(background, 10)
-	if n != 0 || err == nil || !strings.Contains(err.Error(), "floor") || len(m.items) != 1 {
-		t.Errorf("%d forgotten, %v, %d records, want none, that the floor was in the way, and the record", n, err, len(m.items))
+	past := time.Now().Add(-time.Hour)
+	for name, token := range map[string]int64{"last": tokens.Forgettable, "spared": tokens.Forgettable + 1} {
+		m.items[name] = casstore.Record{Holder: "x", Token: token, Released: true, Write: "w", Forget: past}
+	}
+	n, err := open(m).Sweep(background, 10)
+	_, kept := m.items["spared"]
+	floor := m.item(casstore.FloorName)
+	if n != 1 || err != nil || !kept || floor.Record.Token != tokens.Forgettable || casstore.Writer(floor) == "" {
+		t.Errorf("%d forgotten, %v; left: %+v; want the floor, and the record above it", n, err, m.items)
+	}
+	for _, name := range []string{"last", "new"} {
+		g, err := acquire(t, open(m), store.Claim{Name: name, Holder: "y", TTL: time.Hour})
+		if err != nil || g.Token != tokens.Forgettable+1 {
+			t.Errorf("%s: %+v, %v, want the token after the floor", name, g, err)
+		}
+	}
+}
+
+// TestSweepForgetsNoNewLease: a name that is granted while a sweep is about to forget its record, by whatever process,
+// keeps its new lease. That is no error of the sweep.
+func TestSweepForgetsNoNewLease(t *testing.T) {
+	for _, here := range []bool{false, true} {
+		b := &interposed{memory: newMemory(false)}
+		past := time.Now().Add(-time.Hour)
+		for _, name := range []string{"a", "b"} {
+			b.items[name] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: past}
+		}
+		s := casstore.New(b, casstore.Config{})
+		who := s
+		if !here {
+			who = open(b.memory).Store
+		}
+		b.before = func(names []string) {
+			if names[0] != casstore.FloorName {
+				return
+			}
+			b.before = nil
+			if g, err := acquire(t, who, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err != nil || g.Token != 6 {
+				t.Errorf("got %+v, %v, want the token 6", g, err)
+			}
+		}
+		n, err := s.Sweep(background, 10)
+		_, left := b.items["b"]
+		if r := b.items["a"]; n != 1 || err != nil || r.Holder != "y" || r.Token != 6 || left || b.before != nil {
+			t.Errorf("by the process that sweeps %t: %d forgotten, %v; left: %+v", here, n, err, b.items)
+		}
+	}
+}
+
+// TestSweepSparesTheFloor: a floor stays, also one that somebody has written by hand as a record that may be forgotten.
+func TestSweepSparesTheFloor(t *testing.T) {
+	m := newMemory(false)
+	m.items[casstore.FloorName] = casstore.Record{
+		Holder: "floor", Token: 100, Released: true, Write: "f", Forget: time.Now().Add(-time.Hour),
+	}
+	if n, err := open(m).Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d forgotten, %v", n, err)
+	}
+	if g, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "x", TTL: time.Hour}); err != nil || g.Token != 101 {
+		t.Errorf("got %+v, %v, want the token 101", g, err)
 	}
 }
 
@@ -744,9 +848,12 @@ func TestBackendThatReturnsTooLittle(t *testing.T) {
 		t.Errorf("a write that returned too little: %v, want unknown", err)
 	}
 	m := newMemory(false)
-	m.items["a"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+	for _, name := range []string{"a", "b"} {
+		m.items[name] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+	}
 	for _, what := range []string{"raised the floor", "deleted"} {
-		if n, err := casstore.New(curt{m}, casstore.Config{}).Sweep(t.Context(), 1); n != 0 || !errors.Is(err, store.ErrUnknown) {
+		n, err := casstore.New(curt{m}, casstore.Config{}).Sweep(t.Context(), 2)
+		if n != 0 || !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("a request of a sweep that %s, and returned too little: %d forgotten, %v, want unknown", what, n, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,7 +66,9 @@ func TestSweepFromALostCursor(t *testing.T) {
 // TestSweepThatHangs: a sweep waits for another one of its process no longer than its own time.
 func TestSweepThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var walks atomic.Int32
 		s := casstore.New(walker{newMemory(false), func(ctx context.Context, _ string) (string, error) {
+			walks.Add(1)
 			<-ctx.Done()
 			return "", ctx.Err()
 		}}, casstore.Config{})
@@ -86,6 +89,9 @@ func TestSweepThatHangs(t *testing.T) {
 		first, second := after(time.Hour), after(time.Second)
 		<-second
 		<-first
+		if n := walks.Load(); n != 1 {
+			t.Errorf("%d sweeps read something, want only the first: they share where they are", n)
+		}
 	})
 }
 
@@ -126,7 +132,7 @@ func TestInPages(t *testing.T) {
 	}
 }
 
-// A stubborn is a memory with an item that cannot be deleted.
+// A stubborn is a memory with an item that cannot be deleted. If it is the floor, it cannot be raised either.
 type stubborn struct {
 	*memory
 	item string
@@ -143,7 +149,9 @@ func (s stubborn) Write(ctx context.Context, changes []casstore.Change) ([]casst
 	return results, err
 }
 
-func (s stubborn) refuses(c casstore.Change) bool { return c.Name == s.item && c.Record == nil }
+func (s stubborn) refuses(c casstore.Change) bool {
+	return c.Name == s.item && (c.Record == nil || c.Name == casstore.FloorName)
+}
 
 var errKept = errors.New("that item cannot be deleted")
 
@@ -202,6 +210,16 @@ func TestSweepUpToItsLimit(t *testing.T) {
 		if slices.Sort(left); strings.Join(left, "") != want || err != nil {
 			t.Errorf("sweep %d: %d forgotten, %v, %q are left, want %q", i, n, err, left, want)
 		}
+	}
+
+	// One that ends with a page reads no other.
+	walks, past := 0, time.Now().Add(-time.Hour)
+	w := walkedItems{newMemory(false), func() error { walks++; return nil }}
+	for _, name := range []string{"a", "b", "c"} {
+		w.items[name] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: past}
+	}
+	if n, err := casstore.New(w, w.config()).Sweep(t.Context(), 3); n != 3 || err != nil || walks != 1 {
+		t.Errorf("%d forgotten, %v, and %d pages read, want all of one page", n, err, walks)
 	}
 }
 
