@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -292,9 +293,17 @@ func TestLostOnlyByWhatWasRead(t *testing.T) {
 }
 
 // A twice carries each write out a second time, and returns the reply of the second.
-type twice struct{ *memory }
+type twice struct {
+	*memory
+	t *testing.T
+}
 
 func (b twice) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	for _, c := range changes {
+		if c.Name == "" {
+			b.t.Errorf("%+v changes no name", c)
+		}
+	}
 	if _, err := b.memory.Write(ctx, changes); err != nil {
 		return nil, err
 	}
@@ -302,22 +311,79 @@ func (b twice) Write(ctx context.Context, changes []casstore.Change) ([]casstore
 }
 
 // TestARepeatedRequestIsRecognised: a client library that repeats a request gets a conflict with its own first attempt.
+// The claims of the same name behind that in the batch are decided by what it has made.
 func TestARepeatedRequestIsRecognised(t *testing.T) {
-	for _, tells := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := casstore.New(twice{newMemory(tells)}, casstore.Config{CreateFirst: tells})
-			if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "dead", TTL: time.Minute}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			g, err := acquire(t, s, store.Claim{Name: "a", Holder: "b", TTL: time.Minute})
-			if err != nil || g.ExpiredAge != time.Minute {
-				t.Fatalf("got %+v, %v, want a grant that reports the lease before", g, err)
-			}
-			if err := release(t, s, store.Release{Name: "a", Holder: "b", Token: g.Token, Retain: time.Hour}); err != nil {
-				t.Error(err)
-			}
+	sequenced := newSequence()
+	sequenced.tells = true
+	for kind, m := range map[string]*memory{
+		"plain": newMemory(false), "tells": newMemory(true), "sequenced": newSequence(), "sequenced, and tells": sequenced,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := casstore.New(twice{m, t}, m.config())
+				claims := func(first, second string, expired time.Duration) store.Grant {
+					t.Helper()
+					outcomes, err := s.Acquire(background, []store.Claim{
+						{Name: "a", Holder: first, TTL: time.Minute}, {Name: "a", Holder: second, TTL: time.Minute},
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					g, held := outcomes[0].Grant, (*store.HeldError)(nil)
+					if outcomes[0].Err != nil || g.Token == 0 || g.ExpiredAge != expired {
+						t.Fatalf("got %+v, want a grant after a lease of %v", outcomes[0], expired)
+					}
+					if !errors.As(outcomes[1].Err, &held) || held.Record.Holder != first || held.Record.Token != g.Token {
+						t.Fatalf("the second is told %+v, want that %s has the token %d", outcomes[1], first, g.Token)
+					}
+					return g
+				}
+				claims("dead", "late", 0)
+				time.Sleep(time.Minute)
+				g := claims("b", "c", time.Minute)
+				r := store.Release{Name: "a", Holder: "b", Token: g.Token, Retain: time.Hour}
+				if err := release(t, s, r); err != nil {
+					t.Error(err)
+				}
+			})
 		})
+	}
+}
+
+// TestReleaseOfWhatIsFree: a release can be repeated by the one who made it, and is lost to all others.
+func TestReleaseOfWhatIsFree(t *testing.T) {
+	m := newMemory(true)
+	s := open(m)
+	g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := store.Release{Name: "a", Holder: "x", Token: g.Token, Mark: 5, State: []byte("s"), Retain: time.Hour}
+	if err := release(t, s, first); err != nil {
+		t.Fatal(err)
+	}
+	left := m.items["a"]
+	for what, c := range map[string]struct {
+		change func(*store.Release)
+		want   error
+	}{
+		"again":                        {func(*store.Release) {}, nil},
+		"again, with a lower mark":     {func(r *store.Release) { r.Mark = 0 }, nil},
+		"again, with a greater mark":   {func(r *store.Release) { r.Mark = 6 }, store.ErrLost},
+		"another holder, of the token": {func(r *store.Release) { r.Holder = "y" }, store.ErrLost},
+		"another token, of the holder": {func(r *store.Release) { r.Token++ }, store.ErrLost},
+		"a name that nobody ever had":  {func(r *store.Release) { r.Name = "b" }, store.ErrLost},
+	} {
+		r := first
+		c.change(&r)
+		for _, who := range []store.Store{s, open(m)} {
+			if err := release(t, who, r); !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("%s: %v, want %v", what, err, c.want)
+			}
+		}
+	}
+	if !reflect.DeepEqual(m.items, map[string]casstore.Record{"a": left}) {
+		t.Errorf("%+v is left, want %+v", m.items, left)
 	}
 }
 
@@ -947,19 +1013,28 @@ func (b liar) Write(ctx context.Context, changes []casstore.Change) ([]casstore.
 }
 
 // What a backend returns for a change is looked at: without a version, or with an item that the change cannot have made, nobody knows what was done.
+// What the name has after that says nothing of it.
 func TestBackendThatLies(t *testing.T) {
 	for name, lie := range map[string]func(*casstore.Result){
 		"no version": func(r *casstore.Result) { r.Version = "" },
 		"an item whose mark had to refuse the claim": func(r *casstore.Result) { r.Current.Record.Mark = 5 },
-		"no item":            func(r *casstore.Result) { r.Current = nil },
-		"an item of another": func(r *casstore.Result) { r.Current.Record.Write = "another" },
-		"an older token":     func(r *casstore.Result) { r.Current.Record.Token = 0 },
+		"no item":                           func(r *casstore.Result) { r.Current = nil },
+		"an item of another":                func(r *casstore.Result) { r.Current.Record.Write = "another" },
+		"no token":                          func(r *casstore.Result) { r.Current.Record.Token = 0 },
+		"an older token":                    func(r *casstore.Result) { r.Current.Record.Token-- },
+		"an item that no store has written": func(r *casstore.Result) { r.Current.Record.Mark = -1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTaker()
-			s := casstore.New(liar{m, lie}, m.config())
-			if g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour, Mark: 5}); !errors.Is(err, store.ErrUnknown) {
-				t.Errorf("%+v, %v; want unknown", g, err)
+			m.items["a"] = casstore.Record{Holder: "y", Token: 5, Released: true, Write: "w"}
+			s := casstore.New(liar{m, func(r *casstore.Result) {
+				lie(r)
+				m.items["a"] = casstore.Record{Holder: "z", Token: 9, TTL: time.Hour, Write: "z"}
+			}}, m.config())
+			s.See(m.item("a"))
+			g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour, Mark: 5})
+			if !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrHeld) || g.Token != 0 || m.requests != 1 {
+				t.Errorf("%+v, %v after %d requests; want unknown, after one", g, err, m.requests)
 			}
 		})
 	}
@@ -1146,6 +1221,28 @@ func TestTokenOfTheFloorIsReplaced(t *testing.T) {
 	})
 }
 
+// TestRefusalsTellTheRecord: who is refused is told the record in the way, and its state only if it is done.
+func TestRefusalsTellTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		m.items["a"] = casstore.Record{
+			Holder: "y", Token: 7, Mark: 5, State: []byte("s"), TTL: time.Hour, Write: "w", Granted: time.Now(),
+		}
+		time.Sleep(time.Minute)
+		want := store.Record{Name: "a", Holder: "y", Token: 7, Mark: 5, Left: time.Hour, Age: time.Minute}
+		s, held, done := open(m), (*store.HeldError)(nil), (*store.DoneError)(nil)
+		_, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+		if !errors.As(err, &held) || !reflect.DeepEqual(held.Record, want) {
+			t.Errorf("refused by a lease: %+v, want %+v", err, want)
+		}
+		want.State = []byte("s")
+		_, err = acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour, Mark: 5})
+		if !errors.As(err, &done) || !reflect.DeepEqual(done.Record, want) {
+			t.Errorf("refused by a mark: %+v, want %+v", err, want)
+		}
+	})
+}
+
 // TestGrantOfTheFuture: a crash is reported, and no time is negative, also if the clock of the holder was ahead.
 func TestGrantOfTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1266,6 +1363,28 @@ func TestNewNamesOfOneBatchAreAboveTheFloor(t *testing.T) {
 				t.Errorf("the name %d of %v: %+v, %v, want the token %d", j, above, o.Grant, o.Err, want)
 			}
 		}
+	}
+}
+
+// TestInvalidRequestOfABatch: an extension or a release that is not valid is refused, and keeps no other of its batch
+// from being carried out.
+func TestInvalidRequestOfABatch(t *testing.T) {
+	m := newMemory(true)
+	s := open(m)
+	g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := store.Extension{Name: "a", Holder: "x", Token: g.Token, TTL: time.Hour, Mark: 5}
+	errs, err := s.Extend(background, []store.Extension{{Name: "\n", Holder: "x", Token: 1, TTL: time.Hour}, valid})
+	if err != nil || !errors.Is(errs[0], store.ErrInvalid) || errs[1] != nil || m.items["a"].Mark != 5 {
+		t.Errorf("extensions: %v, %v, of %+v; want the second extended", errs, err, m.items)
+	}
+	errs, err = s.Release(background, []store.Release{
+		{Name: "\n", Holder: "x", Token: 1}, {Name: "a", Holder: "x", Token: g.Token, Retain: time.Hour},
+	})
+	if err != nil || !errors.Is(errs[0], store.ErrInvalid) || errs[1] != nil || !m.items["a"].Released {
+		t.Errorf("releases: %v, %v, of %+v; want the second released", errs, err, m.items)
 	}
 }
 
