@@ -696,6 +696,7 @@ func TestIncredibleRecords(t *testing.T) {
 		"token":                   func(r *casstore.Record) { r.Token = 0 },
 		"mark":                    func(r *casstore.Record) { r.Mark = -1 },
 		"TTL":                     func(r *casstore.Record) { r.TTL = -1 },
+		"the TTL":                 func(r *casstore.Record) { r.TTL = store.MaxTTL + 1 },
 		"state":                   func(r *casstore.Record) { r.State = make([]byte, store.MaxState+1) },
 		"hold":                    func(r *casstore.Record) { r.Holder = "" },
 		"a lease with the TTL 0s": func(r *casstore.Record) { r.Released, r.TTL = false, 0 },
@@ -865,12 +866,34 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// TestListOfNoNames: a record under what is no name is not listed as one: the list ends with an error that names it.
+// TestListThatBreaksOff: a list whose backend fails in the middle ends with the error of that, and no other: who
+// believed it to be whole would take the names that are missing for free.
+func TestListThatBreaksOff(t *testing.T) {
+	m := newMemory(true)
+	for _, name := range []string{"a", "b", "c"} {
+		m.items[name] = casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
+	}
+	m.corrupt["a"] = errKept
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var listed []string
+	for r, err := range open(m).List(ctx, "") {
+		cancel()
+		listed = append(listed, fmt.Sprint(r.Name, " ", err))
+	}
+	if want := []string{"b <nil>", " " + context.Canceled.Error()}; !slices.Equal(listed, want) {
+		t.Errorf("listed: %q, want %q", listed, want)
+	}
+}
+
+// TestListOfNoNames: a record under what is no name is not listed as one: the list ends with an error that names it. So
+// it does if no store has written a record.
 func TestListOfNoNames(t *testing.T) {
 	m := newMemory(true)
 	for _, name := range []string{"a", "b\n", "c\xff", strings.Repeat("d", store.MaxName+1), "e"} {
 		m.items[name] = casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
 	}
+	m.items["bad"] = casstore.Record{Holder: "x", Token: 1, Mark: -1, TTL: time.Hour, Write: "w"}
 	var listed []string
 	var last error
 	for r, err := range open(m).List(background, "") {
@@ -881,8 +904,9 @@ func TestListOfNoNames(t *testing.T) {
 	if !slices.Equal(listed, []string{"a", "e"}) {
 		t.Errorf("listed: %q", listed)
 	}
-	for _, name := range []string{`"b\n"`, `"c\xff"`, `"ddd`} {
-		if last == nil || !strings.Contains(last.Error(), name) {
+	var unreadable *store.UnreadableError
+	for _, name := range []string{`"b\n"`, `"c\xff"`, `"ddd`, `"bad"`} {
+		if !errors.As(last, &unreadable) || !strings.Contains(last.Error(), name) {
 			t.Errorf("the list ends with %v, want one that names %s", last, name)
 		}
 	}
@@ -1285,6 +1309,17 @@ func TestChoiceGoesOn(t *testing.T) {
 			t.Errorf("of %q: %+v, want overdue for an hour at most", names, err)
 		}
 	}
+	lost, reads := &interposed{memory: newMemory(true)}, 0
+	lost.items["a"] = casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
+	lost.before = func([]string) {
+		if reads++; reads == 2 { // the holder has been found to have the first, and loses it by force
+			lost.items["a"] = casstore.Record{Holder: "y", Token: 2, TTL: time.Hour, Write: "v"}
+		}
+	}
+	i, g, err := casstore.New(lost, casstore.Config{}).Choose(background, []string{"a", "b"}, claim)
+	if i != 1 || g.Token == 0 || err != nil {
+		t.Errorf("after it lost the first: the name %d, %+v, %v, want the second one", i, g, err)
+	}
 	once := &interposed{memory: newMemory(true)}
 	once.before = func(names []string) {
 		if len(names) > 1 && strings.Join(names, " ") != "a b" {
@@ -1293,6 +1328,45 @@ func TestChoiceGoesOn(t *testing.T) {
 	}
 	if i, _, err := casstore.New(once, casstore.Config{}).Choose(background, []string{"a", "b", "a"}, claim); i > 0 || err != nil && !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("got the name %d, %v", i, err)
+	}
+}
+
+// TestChoiceOfWhatCannotBeGranted: names that cannot be read, or have no tokens left, are passed over, and their errors
+// are told if there is no other name. Nothing is written then.
+func TestChoiceOfWhatCannotBeGranted(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		i     int
+		want  error // nil for a grant
+	}{
+		{[]string{"broken"}, 0, errKept},
+		{[]string{"broken", "broken too"}, 0, errKept},
+		{[]string{"broken", "held"}, 1, store.ErrHeld},
+		{[]string{"held", "broken", "free"}, 2, nil},
+		{[]string{"used up"}, 0, store.ErrTokens},
+		{[]string{"used up", "held"}, 1, store.ErrHeld},
+		{[]string{"used up", "free"}, 1, nil},
+		{[]string{"held for the last time"}, 0, store.ErrHeld},
+	} {
+		m := newMemory(true)
+		m.corrupt["broken"], m.corrupt["broken too"] = errKept, errKept
+		for held, free := range map[string]string{"held": "free", "held for the last time": "used up"} {
+			token := int64(5)
+			if free == "used up" {
+				token = math.MaxInt64
+			}
+			m.items[held] = casstore.Record{Holder: "y", Token: token, TTL: time.Hour, Write: "w"}
+			m.items[free] = casstore.Record{Holder: "y", Token: token, Released: true, Write: "w"}
+		}
+		i, g, err := open(m).Choose(background, c.names, store.Claim{Holder: "x", TTL: time.Hour})
+		if i != c.i || !errors.Is(err, c.want) || (g.Token == 6) != (c.want == nil) || (m.writes == 1) != (c.want == nil) {
+			t.Errorf("of %q: the name %d, %+v, %v, and %d writes; want %d, %v", c.names, i, g, err, m.writes, c.i, c.want)
+		}
+	}
+	s := casstore.New(&fading{newMemory(true), errKept}, casstore.Config{})
+	i, g, err := s.Choose(background, []string{"a", "b"}, store.Claim{Holder: "x", TTL: time.Hour})
+	if i != 0 || g.Token != 0 || !errors.Is(err, errKept) {
+		t.Errorf("of a backend that cannot be read: the name %d, %+v, %v, want its error", i, g, err)
 	}
 }
 
@@ -1333,16 +1407,37 @@ func TestNothingIsToldByWhatWasBeforeAConflict(t *testing.T) {
 // TestForeignItemsAreNotKnown: an item that no store has written, which a watch has read, is not remembered.
 func TestForeignItemsAreNotKnown(t *testing.T) {
 	s := open(newMemory(true))
-	good := casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
-	bad := good
-	bad.Mark = -1
-	for name, r := range map[string]casstore.Record{"good": good, "bad": bad} {
-		s.See(casstore.Item{Name: name, Version: r.Version(), Record: r})
-		if known := s.Seen(name).Version != ""; known != (name == "good") {
+	for name, c := range map[string]struct {
+		change func(*casstore.Item)
+		want   bool
+	}{
+		"good":                           {func(*casstore.Item) {}, true},
+		"of the last second":             {func(i *casstore.Item) { i.Record.Granted = lastSecond }, true},
+		"of the first second":            {func(i *casstore.Item) { i.Record.Forget = firstSecond }, true},
+		"of a second after it":           {func(i *casstore.Item) { i.Record.Granted = lastSecond.Add(time.Second) }, false},
+		"of a second before it":          {func(i *casstore.Item) { i.Record.Forget = firstSecond.Add(-time.Second) }, false},
+		"a mark below 0":                 {func(i *casstore.Item) { i.Record.Mark = -1 }, false},
+		"a number as version, no token":  {func(i *casstore.Item) { i.Version, i.Record.Token = "7", 0 }, false},
+		"an error of the backend beside": {func(i *casstore.Item) { i.Err = errKept }, false},
+	} {
+		good := casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
+		item := casstore.Item{Name: name, Version: "v", Record: good}
+		c.change(&item)
+		s.See(item)
+		if known := s.Seen(name).Version != ""; known != c.want {
 			t.Errorf("%s: remembered: %t", name, known)
 		}
 	}
+	if s.See(casstore.Item{Name: "good"}); s.Seen("good").Version != "" {
+		t.Error("what was forgotten since is remembered")
+	}
 }
+
+// The first and the last second that have a text.
+var (
+	firstSecond = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastSecond  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
 
 // TestNewNamesOfOneBatchAreAboveTheFloor: each of several new names gets a token above the floor, not only the first,
 // and also if another one has a token that is above it anyway.

@@ -47,9 +47,9 @@ func newSequence() *memory {
 	return m
 }
 
-// config is how a store has to use the backend.
+// config is how a store has to use the backend. TakeFree includes CreateFirst.
 func (m *memory) config() casstore.Config {
-	return casstore.Config{CreateFirst: m.tells, TakeFree: m.takes, Sequenced: m.sequenced}
+	return casstore.Config{CreateFirst: m.tells && !m.takes, TakeFree: m.takes, Sequenced: m.sequenced}
 }
 
 func (m *memory) item(name string) casstore.Item {

@@ -86,6 +86,11 @@ func TestTokensOfASequence(t *testing.T) {
 		!errors.As(outcomes[1].Err, &held) || held.Record.Token != 42 || held.Record.Holder != "x" {
 		t.Errorf("got %+v, want the token 42 for the holder, and in the refusal", outcomes)
 	}
+	for r, err := range open(m).List(background, "") { // a process that has not seen the name
+		if err != nil || r.Name != "a" || r.Token != 42 {
+			t.Errorf("listed: %+v, %v, want the token 42", r, err)
+		}
+	}
 	if _, err := acquire(t, s, store.Claim{Name: "b", Holder: "x", TTL: time.Hour, Above: 7}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("above another token: %v, want that it is not supported", err)
 	}

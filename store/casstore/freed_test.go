@@ -33,7 +33,11 @@ func TestFreed(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
-	if !casstore.Freed(item("2", 7, 0, true), casstore.Item{Name: "x"}) {
+	free := item("2", 7, 0, true)
+	if casstore.Freed(free, free) || casstore.Freed(casstore.Item{Name: "x"}, casstore.Item{Name: "x"}) {
+		t.Error("what is free is as it was: want no other look, for a waiter would look again and again")
+	}
+	if !casstore.Freed(free, casstore.Item{Name: "x"}) {
 		t.Error("it was released and has been forgotten: want another look")
 	}
 }
