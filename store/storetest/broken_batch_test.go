@@ -137,6 +137,24 @@ var batchFlaws = []flaw{
 		}
 		return release(s, r)
 	}})},
+	{"batch-invalid-alone", "an invalid release ends its batch, and all of it is confirmed", always(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		for i, r := range releases {
+			if err := r.Check(); err != nil {
+				errs, failed := s.Release(ctx, releases[:i])
+				return append(append(errs, err), make([]error, len(releases)-i-1)...), failed
+			}
+		}
+		return s.Release(ctx, releases)
+	}})},
+	{"batch-invalid-alone", "an invalid extension ends its batch, and all of it is confirmed", always(bend{extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+		for i, e := range extensions {
+			if err := e.Check(); err != nil {
+				errs, failed := s.Extend(ctx, extensions[:i])
+				return append(append(errs, err), make([]error, len(extensions)-i-1)...), failed
+			}
+		}
+		return s.Extend(ctx, extensions)
+	}})},
 	{"batch-many", "a batch has at most 999 elements", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
 		if len(claims) > 999 {
 			return nil, errors.New("too many parameters")

@@ -186,17 +186,28 @@ func batchInvalidAlone(s *subject) {
 
 	bad := a.extension(hour)
 	bad.Mark = -1
-	errs := s.extensions(a.extension(hour), bad, b.extension(hour))
+	errs := s.extensions(a.extension(3*hour), bad, b.extension(3*hour))
 	s.invalid(errs[1], "a negative mark")
 	s.answers([]error{errs[0], errs[2]}, nil, nil)
+	for _, name := range []string{one, two} {
+		if r := s.record(name); r.Left < 2*hour {
+			s.fail(fmt.Sprintf("%v left after an extension beside an invalid one", r.Left), "%v", 3*hour)
+		}
+	}
 
 	worse := a.ending()
 	worse.Linger = -1
 	errs = s.releases(worse, a.ending(), b.ending())
 	s.invalid(errs[0], "a negative linger")
 	s.answers(errs[1:], nil, nil)
-	if n := len(s.records("")); n != 2 {
-		s.fail(fmt.Sprintf("%d records", n), "2")
+	records := s.records("")
+	if len(records) != 2 {
+		s.fail(fmt.Sprintf("%d records", len(records)), "2")
+	}
+	for _, r := range records {
+		if !r.Free() {
+			s.fail("a record with "+sketch(r)+" after its release beside an invalid one", "a free one")
+		}
 	}
 }
 
