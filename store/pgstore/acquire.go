@@ -48,6 +48,9 @@ func (r *record) judge(c store.Claim) verdict {
 func (r *record) refuse(c store.Claim, v verdict) store.Outcome {
 	switch v {
 	case again:
+		if r.unsure != nil {
+			return store.Outcome{Err: r.unsure}
+		}
 		return store.Outcome{Grant: r.Grant()}
 	case done:
 		return store.Outcome{Err: &store.DoneError{Record: r.Whole(c.Name)}}
@@ -102,6 +105,7 @@ func (s *Store) acquire(ctx context.Context, claims []store.Claim, outcomes []st
 			if err := s.confirm(ctx); err != nil {
 				for _, i := range repeated {
 					outcomes[i] = store.Outcome{Err: err}
+					seen[claims[i].Name].unsure = err
 				}
 			}
 		}

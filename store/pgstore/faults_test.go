@@ -400,6 +400,21 @@ func TestWhatCannotBeMadeSureOfIsUnknown(t *testing.T) {
 	if err != nil || !errors.Is(outcomes[0].Err, store.ErrUnknown) || outcomes[1].Err != nil || !errors.Is(outcomes[2].Err, store.ErrHeld) {
 		t.Errorf("a claim again beside others: %v, %v", outcomes, err)
 	}
+	outcomes, err = s.Acquire(background, []store.Claim{claim("name", "a", time.Minute), claim("name", "b", time.Minute), claim("name", "a", time.Minute)})
+	if err != nil || !errors.Is(outcomes[0].Err, store.ErrUnknown) || !errors.Is(outcomes[1].Err, store.ErrHeld) || !errors.Is(outcomes[2].Err, store.ErrUnknown) {
+		t.Errorf("a claim that is repeated in a batch: %v, %v", outcomes, err)
+	}
+	older := done
+	older.Token--
+	errs, err := s.Release(background, []store.Release{done, older, done, {Name: "name", Holder: "b", Token: lease.Token}})
+	if err != nil || !errors.Is(errs[0], store.ErrUnknown) || !errors.Is(errs[2], store.ErrUnknown) {
+		t.Errorf("a release that is repeated in a batch: %v, %v", errs, err)
+	}
+	for _, i := range []int{1, 3} {
+		if !errors.Is(errs[i], store.ErrLost) || errors.Is(errs[i], store.ErrUnknown) {
+			t.Errorf("what is lost beside releases that are repeated: %v", errs[i])
+		}
+	}
 	release(t, s, lease) // what is new needs nothing else
 }
 

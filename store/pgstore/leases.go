@@ -170,6 +170,9 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 				continue
 			} else if v.repeat != nil {
 				if outcome, ok := v.repeat(all[numbers[row]], a, all[i]); ok {
+					if outcome == nil && !a.changed {
+						outcome = confirmed()
+					}
 					errs[i] = outcome
 					continue
 				}

@@ -16,6 +16,7 @@ type record struct {
 	sqlshared.Record       // of a name without a row: the token is the floor
 	known            bool  // the state was asked for
 	wrong            error // it cannot be so
+	unsure           error // why the grant that it shows could not be confirmed
 }
 
 // Lease returns the record without its state.
