@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
@@ -226,11 +228,64 @@ func TestTokensGrowInARaceOfClaimsAndSweeps(t *testing.T) {
 func TestSweepForgetsPlaces(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	run(t, s.pool, "INSERT INTO "+s.tables.line+` (name, holder, asked, since, ttl, inbox, told, until)
-		SELECT 'name', h, 1, 1, 1, 1, i, i FROM (VALUES ('gone', now() AT TIME ZONE 'UTC' - interval '1 second'), ('waits', now() AT TIME ZONE 'UTC' + interval '1 hour')) AS v (h, i)`)
+		SELECT 'name', h, n, 1, 1, 1, now(), now() AT TIME ZONE 'UTC' + i
+		FROM (VALUES ('gone', 1, interval '-1 second'), ('waits', 1, '1 hour'), ('asked again', 1, '-1 second'), ('asked again', 2, '1 hour')) AS v (h, n, i)`)
 	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
 		t.Errorf("%d records forgotten, %v", n, err)
 	}
-	if got := inLine(t, s, "name"); len(got) != 1 || got[0] != "waits" {
+	const left = "SELECT array_agg(holder || asked ORDER BY holder, asked) FROM "
+	if got := one[[]string](t, s.pool, left+s.tables.line); !slices.Equal(got, []string{"asked again2", "waits1"}) {
 		t.Errorf("%q are in the line", got)
+	}
+}
+
+// A sweep waits for nobody, and forgets no record that somebody is taking at this moment, though it looks as it may be forgotten.
+func TestSweepLeavesWhatIsBeingTaken(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	for _, name := range []string{"free", "taken"} {
+		lease := take(t, s, name, "a", time.Hour)
+		lease.Retain = 0
+		release(t, s, lease)
+	}
+	run(t, s.pool, "INSERT INTO "+s.tables.line+" VALUES ('taken', 'gone', 1, 1, 1, 1, 'epoch', 'epoch')")
+	tx := begin(t, s, pgx.TxOptions{})
+	c := claim("taken", "b", time.Hour)
+	run(t, tx, s.sql.acquireOne, c.Name, c.Holder, sqlshared.Micros(c.TTL), c.Mark, nil, c.Above)
+	run(t, tx, "SELECT FROM "+s.tables.line+" FOR UPDATE")
+	type result struct {
+		n   int
+		err error
+	}
+	swept := make(chan result, 1)
+	go func() {
+		n, err := s.Sweep(background, 10)
+		swept <- result{n, err}
+	}()
+	pid := int(tx.Conn().PgConn().PID())
+	eventually(t, "the sweep is over, or waits", func() bool {
+		if len(swept) > 0 {
+			return true
+		}
+		if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", pid) == 0 {
+			return false
+		}
+		t.Error("the sweep waits for a claim")
+		return true
+	})
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-swept; got.n != 1 || got.err != nil {
+		t.Errorf("%d records forgotten, %v; want the one that nobody takes", got.n, got.err)
+	}
+	heldBy(t, s, "taken", "c")
+	if r := recordOf(t, s, "taken"); r.Holder != "b" {
+		t.Errorf("%+v; want it b's", r)
+	}
+	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d records forgotten, %v", n, err)
+	}
+	if left := inLine(t, s, "taken"); len(left) > 0 {
+		t.Errorf("%q are in the line", left)
 	}
 }
