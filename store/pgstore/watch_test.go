@@ -578,3 +578,118 @@ func TestWatchOfAListenerThatCannotListenAnyMore(t *testing.T) {
 		t.Error("the watch that came after it is closed, too")
 	}
 }
+
+// The end of a lease wakes those who watch its name, each of them, and once: what somebody sends again who has read it wakes nobody, however many other names
+// have been watched since.
+func TestEndsThatAreSentAgainWakeNobody(t *testing.T) {
+	var h hub
+	h.init(&Store{})
+	watch := func(ctx context.Context, name string) <-chan struct{} {
+		t.Helper()
+		w, err := h.add(ctx, []string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	ends := func(name string, token, at, last int64, watches ...<-chan struct{}) (woken int) {
+		h.ended(words{standsFor(name), token, at, last})
+		for _, w := range watches {
+			select {
+			case _, open := <-w:
+				if !open {
+					t.Errorf("a watch of %q is closed", name)
+				}
+				woken++
+			default:
+			}
+		}
+		return woken
+	}
+	first, second, other := watch(t.Context(), "name"), watch(t.Context(), "name"), watch(t.Context(), "other")
+	over, end := context.WithCancel(t.Context())
+	third := watch(over, "name")
+	end()
+	<-third // it is closed, and the others are not
+	for i, c := range []struct {
+		name            string
+		token, at, last int64
+		want            int
+	}{
+		{"name", 7, 0, 0, 2}, {"name", 7, 0, 0, 0}, {"name", 6, 0, 0, 0}, {"name", 6, 9, 0, 0}, {"name", 8, 0, 1, 0}, // of a hand-over
+		{"name", 8, 3, 0, 2}, {"name", 8, 3, 0, 0}, {"name", 8, 2, 0, 0}, {"name", 8, 4, 0, 2}, {"nobody's", 9, 0, 0, 0}, {"other", 5, 0, 0, 1}, {"name", 9, 0, 0, 2},
+	} {
+		if woken := ends(c.name, c.token, c.at, c.last, first, second, other); woken != c.want {
+			t.Errorf("%d: token %d at %d of %q: %d are woken, want %d", i, c.token, c.at, c.name, woken, c.want)
+		}
+	}
+	for n := range 2 * overMost {
+		name := fmt.Sprint("name ", n)
+		passing, end := context.WithCancel(t.Context())
+		w := watch(passing, name)
+		if ends(name, 3, 0, 0, w) != 1 {
+			t.Fatalf("the end of %q wakes nobody", name)
+		}
+		end()
+		<-w
+	}
+	if len(h.over) > overMost+1 {
+		t.Errorf("%d ends are remembered, want %d at most", len(h.over), overMost)
+	}
+	if ends("name", 9, 0, 0, first, second)+ends("other", 5, 0, 0, other) > 0 {
+		t.Error("an end that was sent again wakes somebody when many others have been remembered since")
+	}
+	if ends("name", 10, 0, 0, first, second) != 2 {
+		t.Error("the next end does not wake both")
+	}
+}
+
+// A listener whose connection is there, and on which nothing comes any more, such as one to a server that has gone without a word, finds that out and listens on another
+// one. Those who watch are woken, for what was missed is not known.
+func TestListeningGoesOnAfterASilentConnection(t *testing.T) {
+	t.Parallel() // it takes as long as the listener waits for an answer
+	owner := fresh(t, server(t).URL)
+	p := newProxy(t, server(t).Addr)
+	s := open(t, p.url(server(t).URL), "schema", owner.tables.schema)
+	s.hub.idle = 20 * time.Millisecond
+	lease := take(t, owner, "name", "a", time.Hour)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	p.deafen()
+	release(t, owner, lease)
+	if told(t, w, "a release that nothing was heard of") {
+		t.Error("the watch is closed, although the listener could take its lock again")
+	}
+	drain(w)
+	release(t, owner, take(t, owner, "name", "b", time.Hour))
+	told(t, w, "the next release")
+}
+
+// A server that ends idle sessions does not end the one that listens: those who wait would lose their places with it.
+func TestListenerIsNotEndedForItsIdleness(t *testing.T) {
+	db := admin(t, server(t).URL)
+	if one[int](t, db, "SELECT current_setting('server_version_num')::int") < 140000 {
+		t.Skip("this server ends no idle sessions")
+	}
+	owner := fresh(t, server(t).URL)
+	const idle = "-cidle_session_timeout=200ms"
+	s := open(t, server(t).URL, "schema", owner.tables.schema, "options", idle)
+	s.hub.idle = time.Hour // or it says something now and then
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	inbox := s.hub.listen.inbox.Load()
+	ended := admin(t, with(server(t).URL, "options", idle))
+	pid := one[int](t, ended, "SELECT pg_backend_pid()")
+	eventually(t, "another session that came later is ended", func() bool {
+		return one[int](t, db, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
+	})
+	if n := one[int](t, db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", inbox); n != 1 {
+		t.Errorf("%d sessions hold the lock of the listener's inbox; want the one that it began with", n)
+	}
+}
