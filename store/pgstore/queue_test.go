@@ -663,3 +663,28 @@ func TestAnotherCallOfAWaiter(t *testing.T) {
 		t.Errorf("%v", l.waiting)
 	}
 }
+
+// Who has left a line, and cannot find out whether the name was handed over before that, is told that it is not known.
+func TestLeavingThatCannotBeMadeSureOfIsUnknown(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	take(t, s, "name", "a", time.Hour)
+	for _, holder := range []string{"b", "c"} {
+		if _, _, _, err := s.stand(background, claim("name", holder, time.Hour), 1); !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	look := s.sql.heir
+	s.sql.heir = "SELECT nothing FROM " + s.tables.records + " WHERE name = $1 AND holder = $2"
+	if left, err := s.Leave(background, "name", "b"); left || !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("left %t, %v; want ErrUnknown", left, err)
+	}
+	if left := inLine(t, s, "name"); !slices.Equal(left, []string{"c"}) {
+		t.Errorf("%q are in the line, want c, who has not left", left)
+	}
+	s.sql.heir = look
+	for _, want := range []bool{true, false} {
+		if left, err := s.Leave(background, "name", "c"); left != want || err != nil {
+			t.Errorf("left %t, %v; want %t", left, err, want)
+		}
+	}
+}
