@@ -1,7 +1,9 @@
 package pgstore
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +49,45 @@ func TestLeasesOfOneRowKeepTheirOrder(t *testing.T) {
 		if fmt.Sprint(asked, rest) != fmt.Sprint(c.asked, c.rest) {
 			t.Errorf("%s: %v, then %v; want %v, then %v", what, asked, rest, c.asked, c.rest)
 		}
+	}
+}
+
+// Of each row of a batch there is one answer, and another if it was changed. What does not fit is unknown, of that row or, if it is about another one, of all.
+func TestAnswersAboutLeases(t *testing.T) {
+	s := &Store{}
+	seen, changed := left{row: "a", live: true}, left{row: "a", changed: true, live: true, mark: 7}
+	null, overwritten := left{row: "a", null: true}, left{row: "a", changed: true}
+	other := left{row: "b", before: true}
+	for what, c := range map[string]struct {
+		answers []left
+		want    left   // about a
+		says    string // what is wrong with that
+	}{
+		"not changed":                 {[]left{seen, other}, seen, ""},
+		"changed":                     {[]left{other, changed}, changed, ""},
+		"seen and changed":            {[]left{seen, other, changed}, changed, ""},
+		"nothing":                     {[]left{other}, left{}, "no row"},
+		"seen twice":                  {[]left{seen, other, seen}, seen, "too many rows"},
+		"changed twice":               {[]left{other, changed, changed}, changed, "too many rows"},
+		"seen after it was changed":   {[]left{changed, seen, other}, seen, "too many rows"},
+		"NULL":                        {[]left{null, other}, null, "NULL"},
+		"NULL, and changed":           {[]left{null, other, changed}, changed, "NULL"},
+		"changed, and not as written": {[]left{seen, other, overwritten}, overwritten, "not as it was written"},
+	} {
+		found, err := s.lefts(c.answers, map[string]int{"a": 0, "b": 1})
+		if err != nil || len(found) != 2 || found["b"] != other {
+			t.Errorf("%s: %+v, %v", what, found, err)
+			continue
+		}
+		got := found["a"]
+		if (got.wrong != nil) != (c.says != "") || got.wrong != nil && (!errors.Is(got.wrong, store.ErrUnknown) || !strings.Contains(got.wrong.Error(), c.says)) {
+			t.Errorf("%s: %v; want an unknown outcome that says %q", what, got.wrong, c.says)
+		}
+		if got.wrong = nil; got != c.want {
+			t.Errorf("%s: %+v; want %+v", what, got, c.want)
+		}
+	}
+	if found, err := s.lefts([]left{seen, other}, map[string]int{"a": 0}); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a row that was not asked for: %+v, %v", found, err)
 	}
 }

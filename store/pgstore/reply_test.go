@@ -89,9 +89,26 @@ func TestImpossibleAnswers(t *testing.T) {
 		grant, _, err = s.Queue(background, claim("name", "a", time.Minute))
 		unbelievable(t, what+", of queue", grant.Token, err, says("queue"))
 	}
+	for token, record := range map[string]string{
+		"7": newRecord, "NULL": "true, 'x'::text, 'x'::text, false, 6::bigint, 0::bigint, 5::bigint, 0::bigint, NULL::bytea",
+	} {
+		columns := strings.Split(record, ", ")
+		for i, column := range columns[:len(columns)-1] { // a state may be NULL
+			_, kind, typed := strings.Cut(column, "::")
+			if !typed {
+				kind = "boolean"
+			}
+			null := slices.Clone(columns)
+			null[i] = "NULL::" + kind
+			s.sql.acquireOne = rowsOf(parametersOne, answerRow("name", token, strings.Join(null, ", ")))
+			g, err := try(s, "name", "a", time.Minute)
+			unbelievable(t, fmt.Sprintf("column %d, token %s", i, token), g.Token, err, "a field is NULL")
+		}
+	}
 	lease := store.Release{Name: "name", Holder: "a", Token: 7}
 	for what, c := range map[string]struct{ says, row string }{
-		"no row": {"no row", ""}, "another name": {`"other"`, "('other'::text, true, true, false, 0::bigint, NULL::text)"},
+		"changed NULL": {"NULL", "('name'::text, NULL::boolean, true, false, 0::bigint, NULL::text)"},
+		"no row":       {"no row", ""}, "another name": {`"other"`, "('other'::text, true, true, false, 0::bigint, NULL::text)"},
 		"two rows": {"too many", "('name'::text, false, true, false, 0::bigint, NULL::text), ('name'::text, false, true, false, 0::bigint, NULL::text)"},
 		"NULL":     {"NULL", "('name'::text, true, NULL::boolean, false, 0::bigint, NULL::text)"},
 	} {
@@ -103,6 +120,12 @@ func TestImpossibleAnswers(t *testing.T) {
 		unbelievable(t, what+", of release", 0, tryRelease(s, lease), c.says)
 		s.sql.extend = "SELECT column1, column2, column3 FROM (" + rowsOf(parametersMore, row) + filter + ") AS r"
 		unbelievable(t, what+", of extend", 0, tryExtend(s, lease, time.Minute), c.says)
+	}
+	for what, row := range map[string]string{
+		"before NULL": "('name'::text, true, true, NULL::boolean, 0::bigint, NULL::text)", "mark NULL": "('name'::text, true, true, false, NULL::bigint, NULL::text)",
+	} {
+		s.sql.releaseOne = rowsOf(parametersLease, row)
+		unbelievable(t, what, 0, tryRelease(s, lease), "NULL")
 	}
 	s.sql.sweepRaise = "SELECT 5::bigint WHERE $1::bigint < 0 AND $2::boolean"
 	if n, err := s.Sweep(background, 10); err == nil || n != 0 {
