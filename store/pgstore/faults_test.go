@@ -520,10 +520,39 @@ func TestCertainty(t *testing.T) {
 			t.Errorf("%s: uncertain is %t", code, got)
 		}
 	}
-	if !uncertain(&pgconn.PgError{Code: "57P01", Severity: "FATAL"}) {
-		t.Error("a session that was ended is certain")
+	for _, severity := range []string{"FATAL", "PANIC"} { // which servers name in their language, and newer ones in English too
+		for _, ended := range []*pgconn.PgError{
+			{Code: "57P01", Severity: severity}, {Code: "57P01", Severity: "other", SeverityUnlocalized: severity},
+		} {
+			if !uncertain(ended) || !uncertain(fmt.Errorf("wrapped: %w", ended)) {
+				t.Errorf("a session that was ended is certain: %+v", ended)
+			}
+		}
+	}
+	if uncertain(&pgconn.PgError{Code: "57P01", Severity: "ERROR", SeverityUnlocalized: "ERROR"}) || !uncertain(store.AsUnknown(notSent{errCut})) {
+		t.Error("a session that goes on is uncertain, or what is unknown is certain")
 	}
 	if uncertain(notSent{context.DeadlineExceeded}) || !uncertain(context.DeadlineExceeded) {
 		t.Error("what has not been sent is certain, and what has been is not")
+	}
+}
+
+// Which refusals are worth another try of the same statement: those after which it has had no effect, and may have one the next time.
+func TestWhichStatementsAreRunAgain(t *testing.T) {
+	for _, c := range []struct {
+		err            error
+		again, unnamed bool
+	}{
+		{&pgconn.PgError{Code: "40001"}, true, false}, {&pgconn.PgError{Code: "40P01"}, true, false}, {&pgconn.PgError{Code: "40003"}, false, false},
+		{&pgconn.PgError{Code: "26000"}, true, true}, {&pgconn.PgError{Code: "42P05"}, true, true}, {&pgconn.PgError{Code: "42501"}, false, false},
+		{&pgconn.PgError{Code: "0A000", Routine: "RevalidateCachedQuery", Message: "in another language"}, true, false},
+		{&pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type"}, true, false},
+		{&pgconn.PgError{Code: "0A000", Routine: "get_relation_info", Message: "cannot access temporary or unlogged relations during recovery"}, false, false},
+		{errCut, false, false},
+	} {
+		s := &Store{}
+		if again := s.again(c.err); again != c.again || s.unnamed.Load() != c.unnamed {
+			t.Errorf("%+v: again %t, without names %t; want %t and %t", c.err, again, s.unnamed.Load(), c.again, c.unnamed)
+		}
 	}
 }
