@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -305,4 +307,92 @@ func TestPreparedConnections(t *testing.T) {
 
 func setBeforeAcquire(cfg *pgxpool.Config, fn func(context.Context, *pgx.Conn) bool) {
 	cfg.BeforeAcquire = fn //nolint:staticcheck // as in prepare
+}
+
+// Through a pooler no statement is prepared, for the next one may go to another session of the server: that of a completion in the caller's transaction neither.
+func TestNothingIsPreparedThroughAPooler(t *testing.T) {
+	s := fresh(t, server(t).URL, "pool_max_conns", "1")
+	s.fits.Store(true)
+	s.unnamed.Store(true) // as when it has found that there is one
+	lease := take(t, s, "name", "a", time.Hour)
+	if err := tryExtend(s, lease, time.Hour); err != nil {
+		t.Error(err)
+	}
+	tx := begin(t, s, pgx.TxOptions{})
+	if err := s.Complete(background, tx, completion(lease, 1, "done")); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Commit(background); err != nil {
+		t.Error(err)
+	}
+	release(t, s, lease)
+	var prepared []string
+	sql := "SELECT coalesce(array_agg(left(statement, 100)), '{}') FROM pg_prepared_statements WHERE strpos(statement, $1::text) > 0"
+	if err := s.pool.QueryRow(background, sql, pgx.QueryExecModeExec, s.tables.records).Scan(&prepared); err != nil || len(prepared) > 0 {
+		t.Errorf("prepared: %q, %v", prepared, err)
+	}
+}
+
+// A hangingUp connection says when its client has done with it.
+type hangingUp struct {
+	net.Conn
+	over func()
+}
+
+func (c *hangingUp) Close() error {
+	defer c.over()
+	return c.Conn.Close()
+}
+
+// What a call stops waiting for is not cancelled at the server: a commit whose wait for a standby is cancelled is in force, and lost in a failover.
+func TestWhatIsNotWaitedForIsNotCancelled(t *testing.T) {
+	owner := fresh(t, server(t).URL)
+	lease := take(t, owner, "name", "a", time.Hour)
+	cfg := owner.pool.Config()
+	var dials atomic.Int32
+	over := make(chan struct{})
+	done := sync.OnceFunc(func() { close(over) })
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		var d net.Dialer
+		c, err := d.DialContext(ctx, network, addr)
+		return &hangingUp{c, done}, err
+	}
+	cfg.MaxConns = 1
+	s, err := Open(background, cfg, owner.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := tryExtend(s, lease, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	tx := begin(t, owner, pgx.TxOptions{})
+	run(t, tx, "LOCK TABLE "+owner.tables.records)
+	before := dials.Load()
+	ctx, cancel := context.WithCancel(background)
+	extended := make(chan error, 1)
+	go func() {
+		_, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, 3*time.Hour))
+		extended <- err
+	}()
+	eventually(t, "the call waits", func() bool {
+		return one[int](t, tx, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = $1::text::regclass", owner.tables.records) > 0
+	})
+	cancel()
+	if err := <-extended; !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("%v; want ErrUnknown", err)
+	}
+	select {
+	case <-over:
+	case <-time.After(servers.Patience):
+		t.Fatal("the connection is not closed")
+	}
+	if n := dials.Load(); n != before {
+		t.Errorf("the server is called %d times to cancel what is not waited for", n-before)
+	}
+	if err := tx.Rollback(background); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what was not cancelled is in force", func() bool { return recordOf(t, owner, "name").Left > 2*time.Hour })
 }
