@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -685,6 +686,110 @@ func TestLeavingThatCannotBeMadeSureOfIsUnknown(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		if left, err := s.Leave(background, "name", "c"); left != want || err != nil {
 			t.Errorf("left %t, %v; want %t", left, err, want)
+		}
+	}
+}
+
+// Who is leaving a line at this moment is passed by, in a batch of releases as alone, and nobody waits for that: a name that is handed over to one who has been told that it has
+// left would be nobody's until the lease ends.
+func TestWhoIsLeavingIsPassedBy(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	alive := reopen(t, s)
+	for _, others := range []int{0, 1} { // released in the same batch
+		name := fmt.Sprint("name ", others)
+		leases := []store.Release{take(t, s, name, "a", time.Hour)}
+		for range others {
+			leases = append(leases, take(t, s, "other", "a", time.Hour))
+		}
+		ctx, cancel := context.WithCancel(background)
+		gaveUp := make(chan error, 1)
+		go func() {
+			_, _, err := alive.Queue(ctx, claim(name, "b", time.Hour))
+			gaveUp <- err
+		}()
+		places(t, s, name, "b")
+		c := waits(alive, name, "c")
+		places(t, s, name, "b", "c")
+		tx := begin(t, s, pgx.TxOptions{})
+		run(t, tx, s.sql.leave, name, "b")
+		released := make(chan error, 1)
+		go func() {
+			errs, err := s.Release(background, leases)
+			released <- errors.Join(append(errs, err)...)
+		}()
+		pid := int(tx.Conn().PgConn().PID())
+		eventually(t, "the release is over, or waits", func() bool {
+			if len(released) > 0 {
+				return true
+			}
+			if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", pid) == 0 {
+				return false
+			}
+			t.Errorf("%d others: the release waits for who is leaving", others)
+			return true
+		})
+		if err := tx.Commit(background); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-released; err != nil {
+			t.Errorf("%d others: %v", others, err)
+		}
+		if r := recordOf(t, s, name); r.Holder != "c" {
+			t.Errorf("%d others: handed over to %q; want c, who has not left", others, r.Holder)
+		}
+		release(t, s, heir(t, alive, c, name, "c"))
+		cancel()
+		if err := <-gaveUp; err == nil {
+			t.Errorf("%d others: who was leaving is granted the name", others)
+		}
+	}
+}
+
+// An heir's token is greater than that of the lease before, also where that is ahead of the server's clock. A name whose token cannot grow is released all the same: it is handed
+// over to nobody.
+func TestTokensOfAHandOver(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	for _, others := range []int{0, 1} { // released in the same batch
+		leased := func(name string, above int64) store.Release {
+			outs, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "a", TTL: time.Hour, Above: above}})
+			if err != nil || outs[0].Err != nil {
+				t.Fatalf("%+v, %v", outs, err)
+			}
+			return store.Release{Name: name, Holder: "a", Token: outs[0].Grant.Token, Retain: store.Forever}
+		}
+		ended := func(lease store.Release) {
+			t.Helper()
+			leases := []store.Release{lease}
+			for range others {
+				leases = append(leases, take(t, s, "other", "a", time.Hour))
+			}
+			errs, err := s.Release(background, leases)
+			allNil(t, errs, err)
+		}
+		ahead := fmt.Sprint("ahead ", others)
+		lease := leased(ahead, time.Now().Add(time.Hour).UnixMicro())
+		b := waits(s, ahead, "b")
+		places(t, s, ahead, "b")
+		ended(lease)
+		if r := recordOf(t, s, ahead); r.Holder != "b" || r.Token <= lease.Token {
+			t.Errorf("%d others: %+v after a lease with token %d", others, r, lease.Token)
+		}
+		if q := <-b; q.Err != nil || q.Grant.Token <= lease.Token {
+			t.Errorf("%d others: the heir is granted %+v after token %d", others, q, lease.Token)
+		}
+		last := fmt.Sprint("last ", others)
+		lease = leased(last, math.MaxInt64-1)
+		b = waits(s, last, "b")
+		places(t, s, last, "b")
+		ended(lease)
+		if r := recordOf(t, s, last); !r.Free() || r.Token != lease.Token {
+			t.Errorf("%d others: %+v; want it free, with the last token", others, r)
+		}
+		if q := <-b; !errors.Is(q.Err, store.ErrHeld) {
+			t.Errorf("%d others: who waits is told %+v; want to look again", others, q)
+		}
+		if q := <-waits(s, last, "b"); !errors.Is(q.Err, store.ErrTokens) {
+			t.Errorf("%d others: who looks again is told %+v; want ErrTokens", others, q)
 		}
 	}
 }
