@@ -163,38 +163,56 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// Tables of version 1 have no lines. Migrate makes them, and what is held stays held.
+// Tables of version 1 have no lines, and those of version 2 neither floors nor a secret. Migrate makes them, and what is held stays held.
 func TestOlderSchema(t *testing.T) {
-	s := fresh(t, server(t).URL)
-	lease := take(t, s, "name", "a", time.Minute)
-	run(t, s.pool, "DROP TABLE "+s.tables.line+", "+s.tables.floor)
-	run(t, s.pool, "ALTER TABLE "+s.tables.meta+" ADD COLUMN floor bigint NOT NULL DEFAULT $1", pgx.QueryExecModeSimpleProtocol, lease.Token+time.Hour.Microseconds())
-	run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = 1")
-	err := tryRelease(s, lease)
-	if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
-		t.Errorf("a release in tables of version 1: %v", err)
+	for version := 1; version < schemaVersion; version++ {
+		s := fresh(t, server(t).URL)
+		lease := take(t, s, "name", "a", time.Minute)
+		if version == 1 {
+			run(t, s.pool, "DROP TABLE "+s.tables.line)
+		}
+		run(t, s.pool, "DROP TABLE "+s.tables.floor)
+		floor := lease.Token + time.Hour.Microseconds()
+		run(t, s.pool, "ALTER TABLE "+s.tables.meta+" DROP COLUMN secret, ADD COLUMN floor bigint NOT NULL DEFAULT $1", pgx.QueryExecModeSimpleProtocol, floor)
+		run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = $1", version)
+		said := fmt.Sprintf("version %d", version)
+		err := tryRelease(s, lease)
+		if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("a release in tables of %s: %v", said, err)
+		}
+		says(t, err, "run soloist migrate up")
+		if _, err := try(reopen(t, s), "other", "a", time.Minute); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), said) {
+			t.Errorf("the first claim of a handle in tables of %s: %v", said, err)
+		}
+		if f := finding(t, s, "schema"); f.Level != store.LevelError || !strings.Contains(f.Found, said) {
+			t.Errorf("%+v", f)
+		}
+		did := migrate(t, s)
+		text := strings.Join(did, "; ")
+		if strings.Contains(text, "made table "+s.tables.line) != (version == 1) || !strings.Contains(text, "version 3") {
+			t.Errorf("migrating from %s did %q", said, did)
+		}
+		if did := migrate(t, s); len(did) > 0 {
+			t.Errorf("migrating again did %q", did)
+		}
+		if f := finding(t, s, "schema"); f.Level != store.LevelOK {
+			t.Errorf("%+v", f)
+		}
+		if size := one[int](t, s.pool, "SELECT length(secret) FROM "+s.tables.meta); size != 32 {
+			t.Errorf("the secret has %d bytes", size)
+		}
+		if n := one[int](t, s.pool, "SELECT count(*) FROM information_schema.columns WHERE table_schema = $1 AND table_name = 'soloist_meta' AND column_name = 'floor'",
+			s.tables.schema); n != 0 {
+			t.Error("the floor is still where it was")
+		}
+		if other := take(t, s, "other", "a", time.Minute); other.Token <= floor {
+			t.Errorf("token %d does not go by the floor %d of before", other.Token, floor)
+		}
+		b := waits(s, "name", "b")
+		places(t, s, "name", "b")
+		release(t, s, lease)
+		release(t, s, heir(t, s, b, "name", "b"))
 	}
-	says(t, err, "run soloist migrate up")
-	if f := finding(t, s, "schema"); f.Level != store.LevelError || !strings.Contains(f.Found, "version 1") {
-		t.Errorf("%+v", f)
-	}
-	did := migrate(t, s)
-	if text := strings.Join(did, "; "); !strings.Contains(text, s.tables.line) || !strings.Contains(text, "version 3") {
-		t.Errorf("migrating did %q", did)
-	}
-	if did := migrate(t, s); len(did) > 0 {
-		t.Errorf("migrating again did %q", did)
-	}
-	if f := finding(t, s, "schema"); f.Level != store.LevelOK {
-		t.Errorf("%+v", f)
-	}
-	if other := take(t, s, "other", "a", time.Minute); other.Token <= lease.Token+time.Hour.Microseconds() {
-		t.Errorf("token %d does not go by the floor of before", other.Token)
-	}
-	b := waits(s, "name", "b")
-	places(t, s, "name", "b")
-	release(t, s, lease)
-	release(t, s, heir(t, s, b, "name", "b"))
 }
 
 func finding(t *testing.T, s *Store, subject string) store.Finding {

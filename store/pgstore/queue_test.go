@@ -793,3 +793,34 @@ func TestTokensOfAHandOver(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for a name that is free, and whose row somebody's transaction has locked, is told soon to look again. Nobody would hand it over, so there is no place in the line.
+func TestWaitingForALockedName(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	release(t, s, take(t, s, "name", "a", time.Minute))
+	tx := begin(t, s, pgx.TxOptions{})
+	run(t, tx, "SELECT FROM "+s.tables.records+" FOR UPDATE")
+	answer := waits(s, "name", "b")
+	pid := int(tx.Conn().PgConn().PID())
+	eventually(t, "there is an answer, or it waits for the transaction", func() bool {
+		if len(answer) > 0 {
+			return true
+		}
+		if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", pid) == 0 {
+			return false
+		}
+		t.Error("it waits for the transaction")
+		return tx.Rollback(background) == nil
+	})
+	var held *store.HeldError
+	if q := <-answer; !errors.As(q.Err, &held) || held.Record.Left != lockPatience || held.Record.Name != "name" {
+		t.Errorf("%+v; want a refusal for %v", q, lockPatience)
+	}
+	if left := inLine(t, s, "name"); len(left) > 0 {
+		t.Errorf("in line: %q", left)
+	}
+	_ = tx.Rollback(background)
+	if q := <-waits(s, "name", "b"); q.Err != nil || q.Grant.Token == 0 {
+		t.Errorf("when it is not locked any more: %+v", q)
+	}
+}
