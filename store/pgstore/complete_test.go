@@ -131,10 +131,13 @@ func TestCompleteOfALostLease(t *testing.T) {
 	taken := take(t, s, "taken", "a", 20*time.Millisecond)
 	released := take(t, s, "released", "a", time.Minute)
 	release(t, s, released)
+	lingers := take(t, s, "lingers", "a", time.Minute)
+	lingers.Linger = time.Hour
+	release(t, s, lingers)
 	eventually(t, "the name is taken over", func() bool { _, err := try(s, "taken", "b", time.Minute); return err == nil })
 	other := take(t, s, "other", "a", time.Minute)
 	other.Holder = "b"
-	for _, lease := range []store.Release{never, expired, taken, released, other} {
+	for _, lease := range []store.Release{never, expired, taken, released, lingers, other} {
 		tx := begin(t, s, pgx.TxOptions{})
 		if err := s.Complete(background, tx, completion(lease, 1, "x")); !errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("%s: %v", lease.Name, err)
@@ -144,6 +147,9 @@ func TestCompleteOfALostLease(t *testing.T) {
 		}
 	}
 	if r := recordOf(t, s, "taken"); r.Mark != 0 || r.Holder != "b" {
+		t.Errorf("%+v", r)
+	}
+	if r := recordOf(t, s, "lingers"); r.Mark != 0 || r.State != nil {
 		t.Errorf("%+v", r)
 	}
 	tx := begin(t, s, pgx.TxOptions{})

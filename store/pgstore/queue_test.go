@@ -333,6 +333,37 @@ func TestPlaceOfTheHolderEnds(t *testing.T) {
 	}
 }
 
+// Who waits, and finds the name free or forgotten, has no place in the line any more: its own release would hand the name over to it again, when nobody waits there.
+func TestPlaceEndsWithAGrant(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	if _, err := s.Watch(t.Context(), []string{"free", "forgotten"}); err != nil { // so that releases look at the line
+		t.Fatal(err)
+	}
+	s.hub.mu.Lock()
+	inbox := s.hub.listen.inbox.Load()
+	s.hub.mu.Unlock()
+	for name, change := range map[string]string{"free": "UPDATE %s SET lock_until = locked_at WHERE name = $1", "forgotten": "DELETE FROM %s WHERE name = $1"} {
+		before := take(t, s, name, "a", time.Hour)
+		for _, holder := range []string{"b", "c"} {
+			if _, _, _, err := s.stand(background, claim(name, holder, time.Hour), inbox); !errors.Is(err, store.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		run(t, s.pool, fmt.Sprintf(change, s.tables.records), name)
+		grant, _, _, err := s.stand(background, claim(name, "b", time.Hour), inbox)
+		if err != nil || grant.Token <= before.Token || (grant.ExpiredAge > 0) != (name == "free") {
+			t.Fatalf("%s: %+v, %v", name, grant, err)
+		}
+		if left := inLine(t, s, name); !slices.Equal(left, []string{"c"}) {
+			t.Errorf("%s: %q are in the line, and b has the name; want c", name, left)
+		}
+		release(t, s, store.Release{Name: name, Holder: "b", Token: grant.Token})
+		if r := recordOf(t, s, name); r.Holder != "c" {
+			t.Errorf("%s: handed over to %q; want c", name, r.Holder)
+		}
+	}
+}
+
 // Whose place is over is passed by although its process lives, in a batch of releases as alone: nobody there waits any more.
 func TestWhosePlaceIsOverIsPassedBy(t *testing.T) {
 	s := fresh(t, server(t).URL)
