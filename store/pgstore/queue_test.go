@@ -732,7 +732,7 @@ func TestWhoIsLeavingIsPassedBy(t *testing.T) {
 		for range others {
 			leases = append(leases, take(t, s, "other", "a", time.Hour))
 		}
-		ctx, cancel := context.WithCancel(background)
+		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := make(chan error, 1)
 		go func() {
 			_, _, err := alive.Queue(ctx, claim(name, "b", time.Hour))
@@ -766,7 +766,7 @@ func TestWhoIsLeavingIsPassedBy(t *testing.T) {
 			t.Errorf("%d others: %v", others, err)
 		}
 		if r := recordOf(t, s, name); r.Holder != "c" {
-			t.Errorf("%d others: handed over to %q; want c, who has not left", others, r.Holder)
+			t.Fatalf("%d others: handed over to %q; want c, who has not left", others, r.Holder)
 		}
 		release(t, s, heir(t, alive, c, name, "c"))
 		cancel()
