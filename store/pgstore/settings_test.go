@@ -389,7 +389,7 @@ func TestWhatIsNotWaitedForIsNotCancelled(t *testing.T) {
 		t.Fatal("the connection is not closed")
 	}
 	if n := dials.Load(); n != before {
-		t.Errorf("the server is called %d times to cancel what is not waited for", n-before)
+		t.Fatalf("the server is called %d times to cancel what is not waited for", n-before)
 	}
 	if err := tx.Rollback(background); err != nil {
 		t.Fatal(err)
