@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -329,6 +330,68 @@ func TestWhatIsGivenTogetherIsKnown(t *testing.T) {
 	if s.given.Load() < given {
 		t.Error("what was given for longer before is forgotten")
 	}
+}
+
+// It is known of what is given in one statement, too, and what ends sooner than that changes nothing.
+func TestWhatIsGivenAloneIsKnown(t *testing.T) {
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, newPath(t), h.clocks())
+	for _, name := range []string{"mine", "other", "third"} {
+		release(t, s, take(t, s, name, "a", time.Minute)) // a name that is known is granted in one statement
+	}
+	known := func(what string, want time.Duration) {
+		t.Helper()
+		if got := time.Duration(s.given.Load()) - h.uptime; got != want {
+			t.Errorf("after %s it is known that all ends in %v, want %v", what, got, want)
+		}
+	}
+	mine := take(t, s, "mine", "a", time.Hour)
+	known("a grant", time.Hour)
+	longer := store.Extension{Name: "mine", Holder: "a", Token: mine.Token, TTL: 2 * time.Hour}
+	errs, err := s.Extend(background, []store.Extension{longer})
+	must(t, append(errs, err)...)
+	known("an extension", 2*time.Hour)
+	mine.Linger = 3 * time.Hour
+	release(t, s, mine)
+	known("a release", 3*time.Hour)
+	_, _, err = s.Choose(background, []string{"mine", "other"}, store.Claim{Holder: "a", TTL: 4 * time.Hour})
+	must(t, err)
+	known("a choice", 4*time.Hour)
+	release(t, s, take(t, s, "third", "a", time.Minute))
+	known("a shorter lease", 4*time.Hour)
+}
+
+// A file whose leases go by the wall clock is replaced by one whose leases go by the time since boot: what one clock
+// has given is not taken for times of the other, by which nothing could be used for as long as since 1970.
+func TestFileOfAnotherClockIsReplaced(t *testing.T) {
+	path, booted, last := newPath(t), newPath(t), newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	blind := h.clocks()
+	blind.host, blind.why = nil, errors.New("no /proc here")
+	openWith(t, path, blind).Close()
+	openWith(t, booted, h.clocks()).Close()
+	openWith(t, last, h.clocks()).Close()
+	s := openWith(t, path, h.clocks())
+	mine := take(t, s, "mine", "a", 10*time.Minute)
+	must(t, os.Rename(booted, path))
+	_, err := try(s, "mine", "b", time.Minute)
+	says(t, err, path, "replaced", "in 10m0s")
+	h.pass(10 * time.Minute)
+	again := take(t, s, "mine", "b", 5*time.Minute)
+	if again.Token <= mine.Token {
+		t.Errorf("token %d follows %d", again.Token, mine.Token)
+	}
+	s.file.spoil() // of a file that cannot be opened again nobody can be asked what all processes hold
+	s.fileSystem = func(string) (fileSystem, error) { return fileSystem{}, errors.New("the path cannot be seen") }
+	if err := s.Ping(background); err == nil {
+		t.Fatal("the file is there")
+	}
+	must(t, os.Rename(last, path))
+	s.fileSystem = fileSystemOf
+	_, err = try(s, "mine", "c", time.Minute)
+	says(t, err, path, "replaced", "in 5m0s")
+	h.pass(5 * time.Minute)
+	take(t, s, "mine", "c", time.Minute)
 }
 
 // Names that were had before and are claimed together are all granted, each from now on, and may be forgotten as the last release says.

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,10 @@ func TestCorruptRecords(t *testing.T) {
 				if err := errors.Join(tryRelease(s, bad)); !errors.As(err, new(*CorruptError)) {
 					t.Errorf("after the sweep: %v", err)
 				}
-				take(t, s, "1", "b", time.Hour)
+				claims := slices.Concat(claim("1", "b", time.Hour), claim("2", "b", time.Hour), claim("3", "b", time.Hour))
+				outs, err = s.Acquire(ctx, claims)
+				must(t, err)
+				told("Acquire beside free ones", []error{outs[0].Err, outs[1].Err, outs[2].Err}, err, nil)
 			})
 		}
 	}

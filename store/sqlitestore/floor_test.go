@@ -2,12 +2,16 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql/driver"
+	"errors"
 	"math"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+
+	"modernc.org/sqlite"
 )
 
 // swept takes a name with a token greater than any clock would make, gives it back and has it forgotten.
@@ -90,6 +94,69 @@ func TestClaimOfARecordThatChanges(t *testing.T) {
 	}
 }
 
+// An interruptedConn is a connection on which something is done once, before a record is read with its state.
+type interruptedConn struct {
+	driver.Conn
+	before *func()
+}
+
+func (c interruptedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	if query != sqlRecord || err != nil {
+		return s, err
+	}
+	return interruptedStmt{s, c.before}, nil
+}
+
+type interruptedStmt struct {
+	driver.Stmt
+	before *func()
+}
+
+func (s interruptedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if do := *s.before; args[1].Value == true && do != nil {
+		*s.before = nil
+		do()
+	}
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+}
+
+type interrupted struct {
+	driver.Connector
+	before *func()
+}
+
+func (i interrupted) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := i.Connector.Connect(ctx)
+	return interruptedConn{c, i.before}, err
+}
+
+// A record that looks free is read again for its state. If another has taken it in between, it is held.
+func TestRecordIsTakenBeforeItsStateIsRead(t *testing.T) {
+	other := openAt(t, newPath(t))
+	r := take(t, other, "x", "a", time.Hour)
+	r.State = []byte("left")
+	release(t, other, r)
+	s, err := newStore(other.path)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	var before func()
+	s.connector = func(dsn string) (driver.Connector, error) {
+		c, err := sqlite.NewConnector(dsn)
+		return interrupted{c, &before}, err
+	}
+	must(t, s.start())
+	release(t, s, take(t, s, "beside", "a", time.Hour)) // so that one statement may do
+	var theirs store.Release
+	before = func() { theirs = take(t, other, "x", "b", time.Hour) }
+	var held *store.HeldError
+	g, err := try(s, "x", "c", time.Hour)
+	if !errors.As(err, &held) || held.Record.Holder != "b" || held.Record.Token != theirs.Token {
+		t.Errorf("answered %+v, %v; want that another has it, with the token %d", g, err, theirs.Token)
+	}
+	release(t, other, theirs)
+}
+
 // A sweep has looked for what may be forgotten without the file's lock, and looks again with it.
 func TestSweepLooksAgain(t *testing.T) {
 	for _, change := range []string{"retain = 9223372036854775807", "until = 9223372036854775807", "released = 0"} {
@@ -107,6 +174,23 @@ func TestSweepLooksAgain(t *testing.T) {
 		if len(names) != 1 || n != 0 {
 			t.Errorf("%s: of %q, which could be forgotten before, %d were", change, names, n)
 		}
+	}
+}
+
+// A sweep of more records than it forgets at once forgets as many as it may. No token of any part is above the floor.
+func TestSweepInParts(t *testing.T) {
+	s := openAt(t, newPath(t))
+	const greatest = math.MaxInt64 / 2
+	exec(t, raw(t, s.path), "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2299) "+
+		"INSERT INTO records (name, holder, released, token, mark, state, since, until) "+
+		"SELECT 'n' || i, 'a', 1, "+strconv.Itoa(greatest)+" - i, 0, x'', 0, 0 FROM n")
+	for _, sweep := range []struct{ limit, want int }{{1500, 1500}, {1, 1}, {5000, 799}, {10, 0}} {
+		if n, err := s.Sweep(background, sweep.limit); n != sweep.want || err != nil {
+			t.Fatalf("a sweep of %d has forgotten %d, %v; want %d", sweep.limit, n, err, sweep.want)
+		}
+	}
+	if token := take(t, s, "new", "b", time.Hour).Token; token <= greatest {
+		t.Errorf("token %d of a name that may have been forgotten, after %d", token, int64(greatest))
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -44,5 +45,40 @@ func TestLeaseIsNotRenewedAtItsEnd(t *testing.T) {
 			t.Errorf("%d others: a release at the end of the lease: %v, %v; want ErrLost", with, errs, err)
 		}
 		take(t, s, "name", "b", time.Minute)
+	}
+}
+
+// A release is repeated by one of the same lease alone, whose mark the record has.
+func TestReleaseThatRepeatsNone(t *testing.T) {
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, newPath(t), h.clocks())
+	lease := take(t, s, "name", "a", time.Minute)
+	lease.Mark, lease.State = 5, []byte("left")
+	release(t, s, lease)
+	before := recordOf(t, s, "name")
+	for what, other := range map[string]struct {
+		of   store.Release
+		want error
+	}{
+		"the same":        {lease, nil},
+		"a lower mark":    {store.Release{Name: "name", Holder: "a", Token: lease.Token, Mark: 4, State: []byte("x")}, nil},
+		"a higher mark":   {store.Release{Name: "name", Holder: "a", Token: lease.Token, Mark: 6}, store.ErrLost},
+		"another holder":  {store.Release{Name: "name", Holder: "b", Token: lease.Token}, store.ErrLost},
+		"an older token":  {store.Release{Name: "name", Holder: "a", Token: lease.Token - 1}, store.ErrLost},
+		"a name not had":  {store.Release{Name: "none", Holder: "a", Token: lease.Token}, store.ErrLost},
+		"a longer linger": {store.Release{Name: "name", Holder: "a", Token: lease.Token, Linger: time.Hour}, nil},
+	} {
+		for _, releases := range [][]store.Release{{other.of}, {other.of, other.of}} {
+			errs, err := s.Release(t.Context(), releases)
+			must(t, err)
+			for _, err := range errs {
+				if !errors.Is(err, other.want) {
+					t.Errorf("%s: %v, want %v", what, err, other.want)
+				}
+			}
+			if r := recordOf(t, s, "name"); !reflect.DeepEqual(r, before) {
+				t.Errorf("%s: the record is %+v, and was %+v", what, r, before)
+			}
+		}
 	}
 }
