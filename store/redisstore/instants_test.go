@@ -210,3 +210,93 @@ func TestPlaceOfTheHolderEnds(t *testing.T) {
 		t.Errorf("the holder stands in the line of its own name (%d, %v)", n, err)
 	}
 }
+
+// The index of what is due has each record that may be forgotten, no later than it may be. One that was taken again,
+// or is kept for ever, leaves it with a sweep, until its next release; one that is kept for longer moves.
+func TestIndexOfWhatIsDue(t *testing.T) {
+	b := newBench(t)
+	now := int64(1_000_000_000)
+	holds := func(name, leaves string) { // from now on for a microsecond
+		t.Helper()
+		token := b.acquire(now, name, "a", 1000)
+		now++
+		said := b.run(aloneScripts.release, now, b.keys(name), b.b.tag, "0", "", "a", token, leaves, "")
+		if said[0] != any(int64(1)) {
+			t.Fatalf("releasing %s: %v", name, said)
+		}
+	}
+	due := func(name string, want int64) { // 0 if it is not there
+		t.Helper()
+		at, err := b.client.ZScore(t.Context(), b.b.due, name).Result()
+		if want == 0 && err != redis.Nil || want > 0 && (err != nil || int64(at) != want) {
+			t.Errorf("%s is due at %.0f, %v; want %d", name, at, err, want)
+		}
+	}
+	sweeps := func(what string, want int64) {
+		t.Helper()
+		said := b.run(aloneScripts.sweep, now, []string{b.b.due}, b.b.tag, 1, int64(exact-tokens.Spared))
+		if said[0] != any(want) {
+			t.Errorf("a sweep with %s forgot %v, want %d", what, said[0], want)
+		}
+	}
+
+	holds("again", "")
+	due("again", now)
+	now++
+	token := b.acquire(now, "again", "b", 1000)
+	sweeps("a name that was taken again", 0)
+	due("again", 0)
+	now++
+	b.release(now, "again", "b", token)
+	due("again", now)
+	sweeps("a name that was released now", 1)
+
+	holds("for ever", "")
+	holds("for ever", "0 0 0 inf")
+	sweeps("a name that is kept for ever", 0)
+	due("for ever", 0)
+	holds("for ever", "0 0 0 10")
+	due("for ever", now+10)
+	now += 9
+	sweeps("a name that is kept for another microsecond", 0)
+	now++
+	sweeps("a name whose time is over", 1)
+
+	holds("longer", "")
+	holds("longer", "0 0 0 100")
+	until := now + 100
+	sweeps("a name that is kept for longer", 0)
+	due("longer", until)
+	holds("longer", "0 0 0 5")
+	due("longer", now+5)
+	now += 5
+	sweeps("a name that is kept for shorter after all", 1)
+
+	holds("lingers", "50 0 0 0")
+	due("lingers", now+50)
+	now += 49
+	sweeps("a name that lingers", 0)
+	now++
+	sweeps("a name that has lingered", 1)
+	if keys, err := b.client.Keys(t.Context(), "*").Result(); len(keys) != 1 || err != nil {
+		t.Errorf("all is forgotten, and there are %q, %v; want the floor", keys, err)
+	}
+}
+
+// A key of Redisson's is that of its last holder alone, also if the one before was there until then: a second holder
+// in it could enter.
+func TestSharedKeyHasOneHolder(t *testing.T) {
+	b := newBench(t)
+	keys := []string{b.b.records + "lock/name", "name"}
+	const begin, ttl = 1_000_000_000, 3_600_000_000 // the first key is there for an hour of the server's own clock
+	for i, holder := range []string{"a", "b"} {
+		said := b.run(sharingScripts.acquire, begin+int64(i)*ttl, keys, b.b.tag, "0", "r:", holder, ttl, "")
+		if word(said[0]) != "granted" {
+			t.Fatalf("%s: %v", holder, said)
+		}
+		all, err := b.client.HGetAll(t.Context(), "name").Result()
+		if len(all) != 2 || all[holder] != "1" || all["mode"] != "write" || err != nil {
+			t.Errorf("after the grant to %s the key has %v, %v", holder, all, err)
+		}
+	}
+}
