@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -272,5 +273,25 @@ func TestSharedKeysOfAnotherType(t *testing.T) {
 		must(t, admin.Del(background, whole).Err())
 		must(t, release(s, lease))
 		take(t, s, "new2", "a")
+	}
+}
+
+// A record whose key somebody has deleted leaves the indexes with a sweep, which comes to an end although it forgets
+// nothing.
+func TestSweepOfADeletedRecord(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	r := take(t, s, "name", "a")
+	r.Retain = 0
+	must(t, release(s, r))
+	must(t, admin.Del(background, "{p:0}:r:name").Err())
+	ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
+	defer cancel()
+	if n, err := s.Sweep(ctx, 1); n != 0 || err != nil {
+		t.Errorf("a sweep forgot %d, %v; want none", n, err)
+	}
+	if keys, err := admin.Keys(background, "*").Result(); len(keys) != 0 || err != nil {
+		t.Errorf("left behind: %q, %v", keys, err)
 	}
 }
