@@ -381,3 +381,39 @@ func TestLeaseOfHalfAScript(t *testing.T) {
 	}
 	take(t, whole, "name", "b")
 }
+
+// A server whose memory is full hands over, keeps what is left with a release, and forgets: these end something, or
+// make room.
+func TestFullMemoryIsMadeRoomIn(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	forgotten, kept := take(t, s, "forgotten", "a"), take(t, s, "kept", "a")
+	forgotten.Retain, kept.Retain = 0, 0
+	must(t, errors.Join(release(s, forgotten), release(s, kept)))
+	kept = take(t, s, "kept", "a") // it is due for a sweep, and is to be kept
+	must(t, release(s, kept))
+	lined, leaves := take(t, s, "lined", "a"), take(t, s, "leaves", "a")
+	heir := stand(t, admin, s, "{p:0}:w:lined", "lined", "b")
+	must(t, admin.ConfigSet(background, "maxmemory", "1mb").Err())
+	if err := tried(background, s, "new", "a"); err == nil || !strings.Contains(err.Error(), "raise maxmemory") {
+		t.Fatalf("a claim where memory is full: %v", err)
+	}
+	must(t, release(s, lined))
+	if w := <-heir; w.err != nil || w.grant.Token <= lined.Token {
+		t.Errorf("handing over: %+v", w)
+	}
+	leaves.Mark, leaves.State = 7, []byte("the state")
+	must(t, release(s, leaves))
+	if n, err := s.Sweep(background, 10); n != 1 || err != nil {
+		t.Errorf("a sweep forgot %d, %v; want the one that may be", n, err)
+	}
+	must(t, admin.ConfigSet(background, "maxmemory", "0").Err())
+	out := acquire(t, s, "leaves", "c")
+	if out.Err != nil || out.Grant.Mark != 7 || string(out.Grant.State) != "the state" {
+		t.Errorf("what was left: %+v", out)
+	}
+	if next := take(t, s, "forgotten", "c"); next.Token <= forgotten.Token {
+		t.Errorf("token %d after %d", next.Token, forgotten.Token)
+	}
+}
