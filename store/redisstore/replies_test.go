@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -176,6 +177,82 @@ func TestSubscriptionOnAnotherConnectionRenewsTheMark(t *testing.T) {
 	for range 2 {
 		if ws.heard(confirmed); len(ws.moved) != 1 || len(w.wake) != 1 {
 			t.Errorf("the mark is renewed: %v, and who waits is woken: %v", len(ws.moved) == 1, len(w.wake) == 1)
+		}
+	}
+}
+
+// A batch is refused as a whole if the server has refused all of its steps alike. If it has refused them in different
+// ways, or some alone, each name is told what became of it: what is unknown of one is not known because it is of
+// another.
+func TestRefusalOfAllSteps(t *testing.T) {
+	s := &Store{single: true}
+	failed := func(text any) any { return []any{"failed", text} }
+	const full, odd = "OOM command not allowed when used memory > 'maxmemory'.", "ERR what"
+	for _, c := range []struct {
+		replies []any
+		refused string
+		unknown bool
+	}{
+		{[]any{failed(full)}, full, false},
+		{[]any{failed(full), failed(full), failed(full)}, full, false},
+		{[]any{failed(odd), failed(odd)}, odd, true},
+		{[]any{failed(full), failed(odd)}, "", false},
+		{[]any{failed(odd), failed(full)}, "", false},
+		{[]any{failed(full), failed(full), failed(odd)}, "", false},
+		{[]any{failed(full), int64(1)}, "", false},
+		{[]any{int64(1), failed(full)}, "", false},
+		{[]any{failed(""), failed("")}, "", false},
+		{[]any{failed(int64(5))}, "", false},
+		{[]any{[]any{"corrupt", full}}, "", false},
+		{[]any{[]any{"failed", full, "more"}}, "", false},
+		{[]any{[]any{"failed"}}, "", false},
+	} {
+		err := s.refusedAll(c.replies)
+		told := (err != nil) == (c.refused != "") && strings.Contains(fmt.Sprint(err), c.refused)
+		if !told || errors.Is(err, store.ErrUnknown) != c.unknown {
+			t.Errorf("%v: %v; want %q, unknown %t", c.replies, err, c.refused, c.unknown)
+		}
+	}
+}
+
+// A secret is good for one message, whatever follows it, and who was told to look again is told nothing more: who
+// waits receives once.
+func TestNewsAreHeardOnce(t *testing.T) {
+	for message, want := range map[string]news{
+		"SECRET 5 7":                {granted: true, after: 5, ahead: 7},
+		"SECRET 0 0":                {granted: true},
+		"SECRET 5 7 1":              {granted: true, after: 5, ahead: 7, more: true},
+		"":                          {},
+		"SECRET":                    {},
+		"SECRET ":                   {},
+		"SECRET 5":                  {},
+		"SECRET 5 ":                 {},
+		"SECRET 5 7 ":               {},
+		"SECRET 5 7 2":              {},
+		"SECRET 5 7 1 1":            {},
+		"SECRET -5 7":               {},
+		"SECRET 5 -7":               {},
+		"SECRET 05 7":               {},
+		"SECRET 5  7":               {},
+		"SECRET 1e3 7":              {},
+		"SECRET 5 9007199254740992": {},
+	} {
+		told, other := make(chan news, 4), make(chan news, 4) // more than one is not to be received
+		l := &lines{waiting: map[string]chan news{"SECRET": told, "OTHER": other}}
+		for _, heard := range []string{"NOBODY 5 7", message, message, "SECRET 5 8", "", ""} {
+			l.heard(heard)
+		}
+		if n := len(told); n != 1 {
+			t.Fatalf("%q: told %d times", message, n)
+		}
+		if got := <-told; got != want {
+			t.Errorf("%q is taken for %+v, want %+v", message, got, want)
+		}
+		if n := len(other); n != 1 {
+			t.Fatalf("%q: another is told %d times", message, n)
+		}
+		if got := <-other; got != (news{}) {
+			t.Errorf("%q: another is told %+v, want to look again", message, got)
 		}
 	}
 }
