@@ -358,3 +358,39 @@ func TestGapOfTheInboxIsNoticed(t *testing.T) {
 		t.Error("after a gap the request waits for news that may have been published meanwhile")
 	}
 }
+
+// An inbox that the server has not confirmed is not open: each call ends with its context, the next one tries anew,
+// and once it is confirmed names are handed over.
+func TestInboxIsOpenedAgain(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	p := newLiar(t, server.Addr)
+	s := open(t, p.url()+"?prefix=p")
+	held := take(t, s, "name", "a")
+	p.lying(func(v *resp) []*resp {
+		if len(v.of) == 3 && v.of[0].text == "subscribe" {
+			return nil
+		}
+		return []*resp{v}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	answers := make(chan error, 2)
+	for _, holder := range []string{"b", "c"} {
+		go func() {
+			_, _, err := s.Queue(ctx, store.Claim{Name: "name", Holder: holder, TTL: time.Minute})
+			answers <- err
+		}()
+	}
+	for range 2 {
+		if err := <-answers; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting in the queue: %v", err)
+		}
+	}
+	p.lying(nil)
+	heir := stand(t, admin, s, "{p:0}:w:name", "name", "d")
+	must(t, release(s, held))
+	if w := <-heir; w.err != nil || w.grant.Token <= held.Token {
+		t.Errorf("handed over: %+v", w)
+	}
+}
