@@ -518,3 +518,72 @@ func TestSharingIsTurnedOn(t *testing.T) {
 func remains(left, of time.Duration, begin time.Time) bool {
 	return left <= of+time.Second && left >= of-time.Since(begin)-time.Second
 }
+
+// Who has lost a lock because another library has deleted its key is granted it anew, with a greater token, and the
+// key is there again. Others wait until the lease would have ended, for its holder may not know that yet.
+func TestLockWhoseKeyWasDeletedIsGrantedAnew(t *testing.T) {
+	url := shared(t).URL
+	java := plainClient(t, url)
+	for _, mode := range []string{"redisson=true", "share=theirs:*"} {
+		name := prefix()
+		s, peer := open(t, fresh(t, url, mode)), name
+		if mode != "redisson=true" {
+			peer = "theirs:" + name
+		}
+		lost := take(t, s, "lock/"+name, "go-1")
+		must(t, java.Del(background, peer).Err())
+		if rec := held(t, s, "lock/"+name, "go-2"); rec.Holder != "go-1" || rec.Token != lost.Token || rec.Left <= 0 {
+			t.Errorf("%s: another is refused with %+v", mode, rec)
+		}
+		if n := java.Exists(background, peer).Val(); n != 0 {
+			t.Errorf("%s: a refused claim has made the key", mode)
+		}
+		again := take(t, s, "lock/"+name, "go-1")
+		if again.Token <= lost.Token || java.Exists(background, peer).Val() != 1 {
+			t.Errorf("%s: granted %+v after %+v", mode, again, lost)
+		}
+		for what, err := range map[string]error{"extended": extend(s, lost), "released": release(s, lost)} {
+			if !errors.Is(err, store.ErrLost) {
+				t.Errorf("%s: the lease that was lost is %s: %v", mode, what, err)
+			}
+		}
+		must(t, extend(s, again))
+		must(t, release(s, again))
+		if n := java.Exists(background, peer).Val(); n != 0 {
+			t.Errorf("%s: the key stays after the release", mode)
+		}
+	}
+}
+
+// Who waits for a lock that another library holds is woken each time it goes, and not at each look.
+func TestWatchOfASharedLockIsWokenEachTime(t *testing.T) {
+	url, env := shared(t).URL, prefix()
+	java, client := plainClient(t, url), plainClient(t, url)
+	looks := make(looker)
+	client.AddHook(looks)
+	s, err := redisstore.New(client, redisstore.Config{Prefix: env, Share: env + ":*"})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	w := watched(t, s, "lock/name")
+	drain([]<-chan struct{}{w})
+	quiet := func(what string) { // of the looks before the last
+		t.Helper()
+		for range 3 {
+			<-looks
+		}
+		select {
+		case <-w:
+			t.Errorf("woken while %s", what)
+		default:
+		}
+	}
+	for range 2 {
+		must(t, java.Set(background, env+":name", "theirs", time.Hour).Err())
+		quiet("the lock is held")
+		must(t, java.Del(background, env+":name").Err())
+		if !woken(w) {
+			t.Fatal("not woken by the unlock")
+		}
+		quiet("the lock is free")
+	}
+}
