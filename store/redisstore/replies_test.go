@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // tree makes a reply of bytes: whatever go-redis can make of what a server sends.
@@ -254,5 +256,212 @@ func TestNewsAreHeardOnce(t *testing.T) {
 		if got := <-other; got != (news{}) {
 			t.Errorf("%q: another is told %+v, want to look again", message, got)
 		}
+	}
+}
+
+// A page of a list is read strictly: in the order of names, of those that were asked for alone, and each with what
+// becomes of it. What follows begins behind its last.
+func TestPagesAreReadStrictly(t *testing.T) {
+	s := &Store{cfg: Config{Prefix: "p"}, single: true}
+	row := func(name string) any { return []any{name, "h", int64(5), "0", int64(0), int64(1), ""} }
+	rows := func(n int) (all []any) {
+		for i := range n {
+			all = append(all, row(fmt.Sprintf("n%03d", i)))
+		}
+		return all
+	}
+	odd := func(name string, fields ...any) any { return append([]any{name}, fields...) }
+	longest, unborn := strings.Repeat("n", store.MaxName), odd("a", "h", int64(0), "0", int64(0), int64(1), "")
+	all := func(rows ...any) any { return rows }
+	const wrong = "" // the page is malformed
+	for what, c := range map[string]struct {
+		from, prefix string
+		reply        any
+		next         string // where the next page begins
+		records      int
+		last         bool
+		trouble      string
+	}{
+		"nothing":            {"[", "", []any{}, "[", 0, true, ""},
+		"two":                {"[", "", all(row("a"), row("b")), "(b", 2, true, ""},
+		"those behind a":     {"(a", "", all(row("a\x00"), row("b")), "(b", 2, true, ""},
+		"a again":            {"(a", "", all(row("a")), wrong, 0, false, ""},
+		"one before":         {"(b", "", all(row("a")), wrong, 0, false, ""},
+		"out of order":       {"[", "", all(row("b"), row("a")), wrong, 0, false, ""},
+		"twice":              {"[", "", all(row("a"), row("a")), wrong, 0, false, ""},
+		"of the prefix":      {"[x", "x", all(row("x"), row("xa")), "(xa", 2, true, ""},
+		"of another prefix":  {"[x", "x", all(row("ya")), wrong, 0, false, ""},
+		"gone":               {"[", "", all(odd("a"), row("b")), "(b", 1, true, ""},
+		"the last is gone":   {"[", "", all(row("a"), odd("b")), "(b", 1, true, ""},
+		"corrupt":            {"[", "", all(odd("a", "corrupt", "key", "why"), row("b")), "(b", 1, true, "why"},
+		"refused":            {"[", "", all(row("a"), odd("b", "failed", "LOADING it")), "(b", 1, true, "LOADING"},
+		"the longest name":   {"[", "", all(row(longest)), "(" + longest, 1, true, ""},
+		"a longer name":      {"[", "", all(row(longest+"n"), row("o")), "(o", 1, true, ""},
+		"only a longer name": {"[", "", all(row(longest + "n")), "(" + longest + "n", 0, true, ""},
+		"no token":           {"[", "", all(unborn), wrong, 0, false, ""},
+		"a field too few":    {"[", "", all(odd("a", "h", int64(5), "0", int64(0), int64(1))), wrong, 0, false, ""},
+		"a field too many":   {"[", "", all(append(row("a").([]any), "")), wrong, 0, false, ""},
+		"another word":       {"[", "", all(odd("a", "what", "ever")), wrong, 0, false, ""},
+		"no rows":            {"[", "", all("a"), wrong, 0, false, ""},
+		"no array":           {"[", "", "a", wrong, 0, false, ""},
+		"almost full":        {"[", "", rows(pageSize - 1), "(n198", pageSize - 1, true, ""},
+		"full":               {"[", "", rows(pageSize), "(n199", pageSize, false, ""},
+		"more than full":     {"[", "", rows(pageSize + 1), wrong, 0, false, ""},
+	} {
+		p := page{from: c.from}
+		err := p.read(s, c.prefix, c.reply)
+		if (err != nil) != (c.next == wrong) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err != nil || c.next == wrong {
+			continue
+		}
+		if len(p.records) != c.records || p.from != c.next || p.last != c.last {
+			t.Errorf("%s: %d records, the next from %.10q, the last %t", what, len(p.records), p.from, p.last)
+		}
+		told := errors.Join(p.troubles...)
+		if (told != nil) != (c.trouble != "") || !strings.Contains(fmt.Sprint(told), c.trouble) {
+			t.Errorf("%s: trouble %v, want %q", what, told, c.trouble)
+		}
+	}
+}
+
+// Records that cannot be read end a list as unreadable, for it lacks nothing else. What may be read later is told as
+// it is. Of many, five are named.
+func TestTroublesOfAList(t *testing.T) {
+	corrupt := func(n int) (p page) {
+		for i := range n {
+			p.troubles = append(p.troubles, &CorruptError{Name: fmt.Sprint("name", i), Key: "key", Wrong: "why"})
+		}
+		return p
+	}
+	refused := page{troubles: []error{scriptError("LOADING it is")}}
+	for what, c := range map[string]struct {
+		pages      []page
+		unreadable bool
+		names      int
+		more       string
+	}{
+		"none":             {[]page{{}, {}}, false, 0, ""},
+		"one":              {[]page{{}, corrupt(1)}, true, 1, ""},
+		"five":             {[]page{corrupt(3), corrupt(2)}, true, 5, ""},
+		"six":              {[]page{corrupt(6)}, true, 5, "and 1 more"},
+		"seven":            {[]page{corrupt(5), corrupt(2)}, true, 5, "and 2 more"},
+		"one, and refused": {[]page{corrupt(1), refused}, false, 1, "LOADING"},
+		"refused":          {[]page{refused}, false, 0, "LOADING"},
+	} {
+		err := troubles(c.pages)
+		unreadable := errors.As(err, new(*store.UnreadableError))
+		if (err != nil) != (c.names > 0 || c.more != "") || unreadable != c.unreadable {
+			t.Errorf("%s: %v; want unreadable %t", what, err, c.unreadable)
+		}
+		text := fmt.Sprint(err)
+		n := strings.Count(text, `"name`)
+		if n != c.names || !strings.Contains(text, c.more) || strings.Contains(text, " more") && c.more == "" {
+			t.Errorf("%s: %d names in %q, want %d and %q", what, n, text, c.names, c.more)
+		}
+	}
+}
+
+// A sweep's answer is read strictly: nobody is told of more than was asked for, or of something else than what became
+// of the names.
+func TestSweepsAreReadStrictly(t *testing.T) {
+	s := &Store{cfg: Config{Prefix: "p"}, single: true}
+	corrupt := []any{"corrupt", "{p:0}:r:a", "why"}
+	const limit = 2
+	for what, c := range map[string]struct {
+		reply any
+		n     int // -1 if it is malformed
+		more  bool
+		left  int
+	}{
+		"nothing":         {[]any{int64(0), int64(0), []any{}}, 0, false, 0},
+		"one, and more":   {[]any{int64(1), int64(1), []any{}}, 1, true, 0},
+		"all":             {[]any{int64(2), int64(0), []any{}}, 2, false, 0},
+		"one is left":     {[]any{int64(1), int64(0), []any{corrupt}}, 1, false, 1},
+		"two are left":    {[]any{int64(0), int64(1), []any{corrupt, corrupt}}, 0, true, 2},
+		"three are left":  {[]any{int64(0), int64(1), []any{corrupt, corrupt, corrupt}}, -1, false, 0},
+		"too many":        {[]any{int64(3), int64(0), []any{}}, -1, false, 0},
+		"too few":         {[]any{int64(-1), int64(0), []any{}}, -1, false, 0},
+		"perhaps more":    {[]any{int64(0), int64(2), []any{}}, -1, false, 0},
+		"less":            {[]any{int64(0), int64(-1), []any{}}, -1, false, 0},
+		"no number":       {[]any{"0", int64(0), []any{}}, -1, false, 0},
+		"no flag":         {[]any{int64(0), "0", []any{}}, -1, false, 0},
+		"no list":         {[]any{int64(0), int64(0), "x"}, -1, false, 0},
+		"no list in it":   {[]any{int64(0), int64(0), []any{"x"}}, -1, false, 0},
+		"another word":    {[]any{int64(0), int64(0), []any{[]any{"what"}}}, -1, false, 0},
+		"a field too few": {[]any{int64(0), int64(0)}, -1, false, 0},
+		"no array":        {int64(1), -1, false, 0},
+	} {
+		var left []error
+		n, more, err := s.swept(c.reply, limit, &left)
+		if c.n < 0 {
+			if err == nil || n != 0 {
+				t.Errorf("%s: %d, %v; want that it is malformed", what, n, err)
+			}
+			continue
+		}
+		if n != c.n || more != c.more || len(left) != c.left || err != nil {
+			t.Errorf("%s: %d, more %t, left %v, %v", what, n, more, left, err)
+		}
+		for _, one := range left {
+			if told := new(*CorruptError); !errors.As(one, told) || (*told).Key != "{p:0}:r:a" {
+				t.Errorf("%s: left is %v", what, one)
+			}
+		}
+	}
+}
+
+// The text behind all that begin with a prefix is the least one that is greater.
+func TestEndOfAPrefix(t *testing.T) {
+	for prefix, want := range map[string]string{
+		"": "", "a": "b", "ab": "ac", "\x00": "\x01",
+		"a\xfe": "a\xff", "a\xff": "b", "a\xff\xff": "b", "\xff": "", "\xff\xff": "",
+	} {
+		if got := after(prefix); got != want {
+			t.Errorf("behind %q is %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+// ShedLock runs a scheduled time if it has taken its lock for it, a little before it at the earliest. No other lock
+// tells of a run, and no other claim is of one.
+func TestLockOfShedLockIsARun(t *testing.T) {
+	begun := time.Date(2020, 1, 1, 0, 0, 0, 500_000_000, time.UTC)
+	const holder = "ADDED:2020-01-01T00:00:00.500Z@host:uuid"
+	last := begun.Add(shedlock.Early).UnixMilli() // the latest time that it can be a run of
+	held := func(holder string, token int64) error {
+		return &store.HeldError{Record: store.Record{Name: "job/x", Holder: holder, Token: token, Left: time.Hour}}
+	}
+	for what, c := range map[string]struct {
+		mark int64
+		err  error
+		done bool
+	}{
+		"the time at which it began": {begun.UnixMilli(), held(holder, 7), true},
+		"one long before":            {1, held(holder, 7), true},
+		"the latest":                 {last, held(holder, 7), true},
+		"a later one":                {last + 1, held(holder, 7), false},
+		"no time":                    {0, held(holder, 7), false},
+		"a look":                     {-1, held(holder, 7), false},
+		"the greatest identity":      {last, held(holder, mostIdentity), true},
+		"a lease of soloist's":       {last, held(holder, mostIdentity+1), false},
+		"a linger":                   {last, held("", 7), false},
+		"another library":            {last, held("0123456789", 7), false},
+		"another beginning":          {last, held("TAKEN:2020-01-01T00:00:00.500Z@host:uuid", 7), false},
+		"another refusal":            {last, store.ErrTokens, false},
+	} {
+		out := ranByShedLock(store.Claim{Name: "job/x", Mark: c.mark}, store.Outcome{Err: c.err})
+		var done *store.DoneError
+		if errors.As(out.Err, &done) != c.done || !c.done && out.Err != c.err {
+			t.Errorf("%s: %v; want done %t", what, out.Err, c.done)
+		}
+		if c.done && (done.Record.Mark != last || done.Record.Holder != holder || done.Record.Left != time.Hour) {
+			t.Errorf("%s: %+v", what, done.Record)
+		}
+	}
+	granted := store.Outcome{Grant: store.Grant{Token: 7}}
+	if out := ranByShedLock(store.Claim{Name: "job/x", Mark: last}, granted); out.Err != nil || out.Grant.Token != 7 {
+		t.Errorf("a grant becomes %+v", out)
 	}
 }
