@@ -325,3 +325,57 @@ func TestSweepGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// A configuration is good up to its bounds. A cluster's client has neither shared keys nor WAIT, and there must be a
+// client.
+func TestConfigsAreGoodUpToTheirBounds(t *testing.T) {
+	one := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, MaxRetries: -1})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, MaxRetries: -1})
+	t.Cleanup(func() { one.Close(); cluster.Close() })
+	type config = redisstore.Config
+	for _, c := range []struct {
+		client redis.UniversalClient
+		config config
+		wrong  string // "" if nothing is
+	}{
+		{one, config{}, ""},
+		{one, config{Prefix: strings.Repeat("p", 64)}, ""},
+		{one, config{Prefix: strings.Repeat("p", 65)}, "prefix"},
+		{one, config{Prefix: "!~"}, ""},
+		{one, config{Prefix: "a b"}, "prefix"},
+		{one, config{Prefix: "a\x7f"}, "prefix"},
+		{one, config{Prefix: "a{"}, "prefix"},
+		{one, config{Prefix: "a}"}, "prefix"},
+		{one, config{Share: "*" + strings.Repeat("s", 254)}, ""},
+		{one, config{Share: "*" + strings.Repeat("s", 255)}, "share"},
+		{one, config{Share: "s"}, "share"},
+		{one, config{Share: "*s*"}, "share"},
+		{one, config{Share: "* s"}, "share"},
+		{one, config{Redisson: true}, ""},
+		{one, config{Redisson: true, Share: "*"}, "redisson"},
+		{one, config{Wait: 100}, ""},
+		{one, config{Wait: 101}, "wait"},
+		{one, config{Wait: -1}, "wait"},
+		{one, config{WaitTimeout: time.Millisecond}, ""},
+		{one, config{WaitTimeout: time.Millisecond - 1}, "wait timeout"},
+		{one, config{WaitTimeout: time.Minute}, ""},
+		{one, config{WaitTimeout: time.Minute + 1}, "wait timeout"},
+		{cluster, config{}, ""},
+		{cluster, config{Share: "*"}, "client"},
+		{cluster, config{Redisson: true}, "client"},
+		{cluster, config{Wait: 1}, "client"},
+		{nil, config{}, "client"},
+	} {
+		s, err := redisstore.New(c.client, c.config)
+		if err == nil {
+			err = s.Close()
+		}
+		wrong := ""
+		if invalid := (*store.InvalidError)(nil); errors.As(err, &invalid) {
+			wrong = invalid.What
+		}
+		if wrong != c.wrong || wrong == "" && err != nil {
+			t.Errorf("%T with %+v: %v; want %q to be wrong", c.client, c.config, err, c.wrong)
+		}
+	}
+}
