@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -585,5 +586,71 @@ func TestWatchOfASharedLockIsWokenEachTime(t *testing.T) {
 			t.Fatal("not woken by the unlock")
 		}
 		quiet("the lock is free")
+	}
+}
+
+// A list of what other libraries hold has what may be a lock, whatever else there is, ends wherever it is left, and
+// still has all that can be read if something cannot.
+func TestListOfForeignLocks(t *testing.T) {
+	url := servers.Redis(t).URL // of its own: all keys are scanned
+	java := plainClient(t, url)
+	const owner = "0f0f0f0f-1111-2222-3333-44444444444%d:7"
+	lock := func(name string, holders int) {
+		for i := range holders {
+			must(t, java.HSet(background, name, fmt.Sprintf(owner, i%10)+fmt.Sprint(i), "1").Err())
+		}
+		must(t, java.PExpire(background, name, time.Hour).Err())
+	}
+	s := open(t, url+"?prefix=p&redisson=true")
+	for _, name := range []string{"lock/b", "lock/d", "job/d"} {
+		take(t, s, name, "us")
+	}
+	for _, name := range []string{"a", "c", "e"} {
+		lock(name, 1)
+	}
+	lock("most", 64)
+	lock("too many", 65)
+	lock("{p:0}:own", 1)
+	lock(strings.Repeat("n", store.MaxName), 1) // there is no name for it
+	must(t, java.HSet(background, "data", "field", "value").Err())
+	must(t, java.HSet(background, "more data", "x"+fmt.Sprintf(owner, 0), "value").Err())
+	for prefix, want := range map[string]string{
+		"":       "job/d us, lock/a, lock/b us, lock/c, lock/d us, lock/e, lock/most",
+		"l":      "lock/a, lock/b us, lock/c, lock/d us, lock/e, lock/most",
+		"lock/":  "lock/a, lock/b us, lock/c, lock/d us, lock/e, lock/most",
+		"lock/c": "lock/c",
+		"lock/m": "lock/most",
+		"lock/d": "lock/d us",
+		"job/":   "job/d us",
+		"x":      "",
+	} {
+		var all []string
+		for r, err := range s.List(background, prefix) {
+			must(t, err)
+			all = append(all, strings.TrimSuffix(r.Name+" "+map[bool]string{true: "us"}[r.Holder == "us"], " "))
+		}
+		if got := strings.Join(all, ", "); got != want {
+			t.Errorf("listed of %q: %s; want %s", prefix, got, want)
+		}
+		for most := range all { // a list that goes on after that panics
+			n := 0
+			for range s.List(background, prefix) {
+				if n++; n > most {
+					break
+				}
+			}
+		}
+	}
+	must(t, java.SetRange(background, "{p:0}:r:lock/b", 0, "\x02").Err())
+	var names []string
+	var last error
+	for r, err := range s.List(background, "lock/") {
+		if last = err; err == nil {
+			names = append(names, r.Name)
+		}
+	}
+	got, want := strings.Join(names, ", "), "lock/a, lock/c, lock/d, lock/e, lock/most"
+	if got != want || !errors.As(last, new(*redisstore.CorruptError)) {
+		t.Errorf("listed where one cannot be read: %s, then %v; want %s", got, last, want)
 	}
 }
