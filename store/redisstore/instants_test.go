@@ -220,7 +220,7 @@ func TestIndexOfWhatIsDue(t *testing.T) {
 		t.Helper()
 		token := b.acquire(now, name, "a", 1000)
 		now++
-		said := b.run(aloneScripts.release, now, b.keys(name), b.b.tag, "0", "", "a", token, leaves, "")
+		said := b.run(aloneScripts.release, now, b.keys(name), b.b.tag, "0", "", "a", token, leaves, "state")
 		if said[0] != any(int64(1)) {
 			t.Fatalf("releasing %s: %v", name, said)
 		}
@@ -272,7 +272,7 @@ func TestIndexOfWhatIsDue(t *testing.T) {
 	now += 5
 	sweeps("a name that is kept for shorter after all", 1)
 
-	holds("lingers", "50 0 0 0")
+	holds("lingers", "50 0 1 0") // with a state
 	due("lingers", now+50)
 	now += 49
 	sweeps("a name that lingers", 0)
