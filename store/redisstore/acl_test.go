@@ -90,6 +90,50 @@ func TestGrantWithoutTheRightToWait(t *testing.T) {
 	}
 }
 
+// A user who may not count subscribers hands over all the same: then the number of those whom the news reach tells
+// who is there.
+func TestHandOverWithoutTheRightToCount(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	must(t, admin.Do(background, append(words(aclLine("blind", "pw", "p")), "-pubsub")...).Err())
+	url := strings.Replace(server.URL, "://", "://blind:pw@", 1) + "?prefix=p"
+	s, gone := open(t, url), open(t, url)
+	held := take(t, s, "name", "a")
+	stand(t, admin, gone, "{p:0}:w:name", "name", "dead")
+	heir := stand(t, admin, s, "{p:0}:w:name", "name", "living")
+	must(t, gone.Close())
+	servers.Wait(t, "the server to notice", func() bool {
+		channels, err := admin.PubSubChannels(background, "{p:0}:i:*").Result()
+		return err == nil && len(channels) == 1
+	})
+	must(t, release(s, held))
+	if w := <-heir; w.err != nil || w.grant.Token <= held.Token {
+		t.Errorf("handed over: %+v", w)
+	}
+}
+
+// A claim that fails because the user lacks a right leaves no key behind that keeps another library out: nobody would
+// give it back.
+func TestFailedClaimLeavesNoSharedKey(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	must(t, admin.Do(background, words("ACL SETUSER halting on >pw ~* &* +@all -zadd")...).Err())
+	url := strings.Replace(server.URL, "://", "://halting:pw@", 1)
+	for mode, peer := range map[string]string{"redisson=true": "name", "share=theirs:*": "theirs:name"} {
+		s := open(t, fresh(t, url, mode))
+		if err := tried(background, s, "lock/name", "h"); !isUnknown(err) {
+			t.Errorf("%s: %v; want unknown", mode, err)
+		}
+		_, _, err := s.Choose(background, []string{"lock/name"}, store.Claim{Holder: "h", TTL: time.Minute})
+		if !isUnknown(err) {
+			t.Errorf("%s: choosing: %v; want unknown", mode, err)
+		}
+		if n := admin.Exists(background, peer).Val(); n != 0 {
+			t.Errorf("%s: the key is there", mode)
+		}
+	}
+}
+
 // The line of the document is the one that is tested.
 func TestDocumentHasTheLineOfRights(t *testing.T) {
 	text, err := os.ReadFile("../../docs/stores/redis.md")
