@@ -160,6 +160,29 @@ func TestSubscriptionThatIsDenied(t *testing.T) {
 	}
 }
 
+// A subscription that is denied ends no other, also when the connection breaks and all that is watched is subscribed
+// again.
+func TestDeniedSubscriptionEndsNoOther(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	must(t, admin.Do(background, words("ACL SETUSER half on >pw ~* resetchannels &{p:0}:c:mine +@all")...).Err())
+	s := open(t, strings.Replace(server.URL, "redis://", "redis://half:pw@", 1)+"?prefix=p")
+	w := watched(t, s, "mine")
+	if _, err := s.Watch(background, []string{"other"}); err == nil {
+		t.Fatal("a channel that is denied is subscribed")
+	}
+	drain([]<-chan struct{}{w})
+	must(t, admin.ClientKillByFilter(background, "TYPE", "pubsub").Err())
+	if !woken(w) {
+		t.Fatal("not woken by the new connection")
+	}
+	drain([]<-chan struct{}{w})
+	must(t, release(s, take(t, s, "mine", "h")))
+	if !woken(w) {
+		t.Error("not woken by a release")
+	}
+}
+
 func TestGoroutinesEndWithClose(t *testing.T) {
 	url := shared(t).URL
 	before := 0
