@@ -77,6 +77,7 @@ func TestWhoseRecordItIs(t *testing.T) {
 		"ended":                      {holding{revision: 7, token: 5, ended: true}, pair{revision: 8, taken: true, record: mine}, "mine"},
 		"claimed, unknown":           {holding{}, pair{revision: 8, taken: true, record: mine}, "mine"},
 		"claimed in another session": {holding{}, pair{revision: 8, taken: true, record: with(func(r *record) { r.Session = "1.c" })}, ""},
+		"claimed over another's":     {holding{over: &holding{revision: 7, token: 5}}, pair{revision: 9, taken: true, record: record{Holder: "y", Token: 9, TTL: time.Hour, Session: "2.b"}}, ""},
 		"claimed, and found over":    {holding{over: &holding{revision: 7, token: 5}}, pair{revision: 7, taken: true, record: with(func(r *record) { r.Holder = "y" })}, "before"},
 	} {
 		s := bare("1.a", "1.c")
@@ -99,6 +100,16 @@ func TestWhoseRecordItIs(t *testing.T) {
 		if is != test.want {
 			t.Errorf("a record that is %s is taken for %q, want %q: %+v", what, is, test.want, got)
 		}
+	}
+}
+
+// TestExtendedUnseen: an extension that etcd has carried out lasts for its TTL from now, if it is not known when that was first seen, and not from the beginning of time.
+func TestExtendedUnseen(t *testing.T) {
+	s, now := bare("1.a"), time.Now()
+	s.hold("name", &holding{holder: "x", token: 5, revision: 7, session: s.sessions["1.a"], until: now})
+	p := pair{revision: 8, taken: true, record: record{Holder: "x", Token: 5, TTL: time.Hour, Session: "1.a"}}
+	if h := s.holdingOf("name", p); h == nil || h.revision != 8 || h.until.Before(now.Add(time.Hour)) {
+		t.Errorf("the lease is taken for %+v, want it for an hour from now", h)
 	}
 }
 

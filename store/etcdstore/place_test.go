@@ -38,8 +38,21 @@ func TestHandOverToAnEndedSession(t *testing.T) {
 	s.mu.Lock()
 	of.keptUntil(time.Now()) // as far as this process knows
 	s.mu.Unlock()
-	if grant, _, err := s.inherit(ctx, "ended", p); !errors.Is(err, store.ErrHeld) {
-		t.Errorf("after its end: %+v, %v, want that the caller calls again", grant, err)
+	for _, test := range []struct {
+		what   string
+		change func()
+	}{
+		{"after its end", func() {}},
+		{"when its end is known", func() { of.keptUntil(time.Now().Add(time.Hour)); of.gone = true }},
+		{"when it was forgotten after that", func() { delete(s.sessions, of.name) }},
+	} {
+		s.mu.Lock()
+		test.change()
+		s.mu.Unlock()
+		var held *store.HeldError
+		if grant, _, err := s.inherit(ctx, "ended", p); !errors.As(err, &held) || held.Record.Name != "ended" || held.Record.Left <= 0 || errors.Is(err, store.ErrUnknown) || grant.Token != 0 {
+			t.Errorf("%s: %+v, %v, want that the caller calls again", test.what, grant, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -300,4 +301,127 @@ func TestSessionLastsAsEtcdSays(t *testing.T) {
 			t.Errorf("%v; it lasts for %v less than before", err, later.Sub(of.bound))
 		}
 	})
+}
+
+// TestSessionThatCannotBeLookedFor: a session of which it cannot be found out whether it is there still gets no more names, and does not count as gone. One that is gone is never there again.
+func TestSessionThatCannotBeLookedFor(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		s := bare("1.a", "1.b")
+		s.clients = unreachable{err: errTooSlow}
+		of := s.sessions["1.a"]
+		of.gone, s.classes[of.class] = gone, of
+		l := &linger{name: "1.b"}
+		s.check(t.Context(), []*task{{session: of}, {linger: l}, {session: of}, {}})
+		if of.gone != gone || !of.abandoned || len(s.classes) > 0 || !l.gone || s.sessions["1.b"].abandoned {
+			t.Errorf("it is gone: %v, want %v; it is given up: %v, and the next names are attached to it: %v; a linger is gone: %v", of.gone, gone, of.abandoned, len(s.classes) > 0, l.gone)
+		}
+	}
+}
+
+// TestSessionThatIsBeingMade: who waits until somebody else has made a session waits no longer than there is time, and the next one has it.
+func TestSessionThatIsBeingMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := (&tardy{lasting: true}).store(t)
+		gate := s.gate(classOf(time.Hour))
+		gate <- struct{}{}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		if of, err := s.session(short, time.Hour); of != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
+			t.Errorf("after %v: %+v, %v, want that its time is over after a second", time.Since(begun), of, err)
+		}
+		<-gate
+		if of, err := s.session(t.Context(), time.Hour); err != nil || of == nil || len(gate) > 0 {
+			t.Errorf("when it can be made: %+v, %v", of, err)
+		}
+	})
+}
+
+// TestSessionOfAStoreThatIsClosed: a session that etcd grants to a store that was closed meanwhile is not used, and no other one is asked for.
+func TestSessionOfAStoreThatIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &tardy{lasting: true}
+		s := server.store(t)
+		failed := make(chan error, 1)
+		go func() { _, err := s.session(t.Context(), time.Hour); failed <- err }()
+		time.Sleep(late / 2)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now().Add(-late / 2)
+		if err := <-failed; !errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnknown) || len(s.sessions) > 0 || !server.asked.Equal(asked) {
+			t.Errorf("%v; %d sessions, and the last was asked for %v after the first; want that the store is closed", err, len(s.sessions), server.asked.Sub(asked))
+		}
+	})
+}
+
+// TestSessionThatIsReplaced: a session that has ended, or cannot be made to last for long enough, is replaced by a new one. After another error it stays: etcd may have heard the request.
+func TestSessionThatIsReplaced(t *testing.T) {
+	for what, test := range map[string]struct {
+		change   func(*tardy)
+		ttl      time.Duration
+		replaced bool
+	}{
+		"it lasts":                {func(*tardy) {}, time.Second, false},
+		"it has ended":            {func(s *tardy) { s.ended = true }, time.Second, true},
+		"it is too short by then": {func(s *tardy) { s.lasting = true }, granted*time.Second + time.Second/2, true},
+		"a nonsensical reply":     {func(s *tardy) { s.off = 1 }, time.Second, false},
+	} {
+		server := &tardy{}
+		s, of := server.session(t)
+		of.keptUntil(time.Now())
+		delete(s.classes, of.class)
+		of.class = classOf(test.ttl)
+		s.classes[of.class] = of
+		test.change(server)
+		asked := server.ttl
+		server.ttl = 0
+		now, err := s.session(t.Context(), test.ttl)
+		switch {
+		case server.off != 0:
+			if err == nil || errors.Is(err, errTooSlow) || server.ttl != 0 || s.classes[of.class] != of || of.abandoned {
+				t.Errorf("%s: %+v, %v, want an error, and that the session stays", what, now, err)
+			}
+		case err != nil || (now != of) != test.replaced || (server.ttl != 0) != test.replaced || s.classes[of.class] != now || !now.lastsFor(0):
+			t.Errorf("%s: %+v, %v, of %d seconds first and %d then; want that it is replaced: %v", what, now, err, asked, server.ttl, test.replaced)
+		case test.replaced && !of.abandoned:
+			t.Errorf("%s: the old one is kept alive still", what)
+		}
+	}
+}
+
+// TestNoSessionIsKeptAlive: what keeps sessions alive ends when there is none, and begins again with the next.
+func TestNoSessionIsKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := (&tardy{lasting: true}).store(t)
+		for range 2 {
+			if _, err := s.session(t.Context(), 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			s.mu.Lock()
+			if !s.renewing {
+				t.Error("nothing keeps the session alive")
+			}
+			s.mu.Unlock()
+			time.Sleep(time.Minute) // nobody wants it
+			s.work.Wait()           // or this test does not end
+			if s.renewing || len(s.sessions)+len(s.classes) > 0 {
+				t.Errorf("%d sessions are left", len(s.sessions))
+			}
+		}
+	})
+}
+
+// TestSessionThatWasGivenUp: a session that was given up is not made to last for the leases that it has, not even if etcd still keeps it: these go on in another one.
+func TestSessionThatWasGivenUp(t *testing.T) {
+	server := &tardy{}
+	s, of := server.session(t)
+	of.abandoned, of.used = true, time.Time{}
+	for _, until := range []time.Time{time.Now().Add(time.Hour), time.Now()} {
+		of.keptUntil(until)
+		asked := server.asked
+		if lasts, err := s.lasts(t.Context(), of, time.Second); lasts || err != nil || server.asked != asked {
+			t.Errorf("it lasts: %v, %v, and etcd was asked: %v", lasts, err, server.asked != asked)
+		}
+	}
 }
