@@ -368,3 +368,36 @@ func TestNameThatOthersTakeAllTheTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLingersOfOneBatch: names that are released with one request, and linger for as long, share a lease of etcd: none is free before, and all are afterwards. So do those of the next batch.
+func TestLingersOfOneBatch(t *testing.T) {
+	server, below := shared(t), prefix()
+	s, other := server.open(t, below), server.open(t, below)
+	const linger = time.Second
+	names := []string{"a", "b", "c"}
+	for batch := range 2 {
+		begun := time.Now()
+		releases := make([]store.Release, len(names))
+		for i, name := range names {
+			grant := await(t, s, name)
+			releases[i] = store.Release{Name: name, Holder: "y", Token: grant.Token, Linger: linger, Retain: store.Forever}
+		}
+		errs, err := s.Release(background, releases)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatalf("batch %d: %v", batch, err)
+		}
+		lease := server.session(t, below, "a").Lease()
+		for _, name := range names {
+			if got := server.session(t, below, name).Lease(); got != lease {
+				t.Errorf("batch %d: %s lingers with the lease %x, want %x", batch, name, got, lease)
+			}
+		}
+		for i, name := range names {
+			if got := await(t, other, name); time.Since(begun) < linger || got.Token <= releases[i].Token || got.ExpiredAge != 0 {
+				t.Errorf("batch %d: got %+v for %s after %v, want it after %v", batch, got, name, time.Since(begun), linger)
+			} else {
+				releaseOf(t, other, name, "y", got.Token)
+			}
+		}
+	}
+}

@@ -297,3 +297,69 @@ func TestDeletedRecordOfMany(t *testing.T) {
 		}
 	}
 }
+
+// TestLeasesOfSomethingElse: a reply about a lease of etcd, or about the key of its session, that is not one to the request is an error: nothing is attached to such a lease, or to none, which would
+// have it forever.
+func TestLeasesOfSomethingElse(t *testing.T) {
+	server := shared(t)
+	for what, told := range map[string]func(reply any){
+		"a grant without a header": func(reply any) {
+			if r, is := reply.(*etcdserverpb.LeaseGrantResponse); is {
+				r.Header = nil
+			}
+		},
+		"a grant of no lease": func(reply any) {
+			if r, is := reply.(*etcdserverpb.LeaseGrantResponse); is {
+				r.ID = 0
+			}
+		},
+		"a write without a header": func(reply any) {
+			if r, is := reply.(*etcdserverpb.PutResponse); is {
+				r.Header = nil
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			below := prefix()
+			var lie atomic.Pointer[func(reply any)]
+			s := server.lied(t, below, &lie)
+			lie.Store(&told)
+			for verb, do := range map[string]func() error{
+				"a claim": func() error { _, err := acquire(background, s, "a", time.Hour); return err },
+				"a waiter": func() error {
+					_, _, err := s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+					return err
+				},
+			} {
+				if err := do(); !says(err, "the reply is not one to the request") || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrHeld) {
+					t.Errorf("%s: %v, want that the reply is nonsense, and that nobody has the name", verb, err)
+				}
+			}
+			all, err := server.client.Get(background, below, clientv3.WithPrefix())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, kv := range all.Kvs {
+				if kv.Lease == 0 || strings.Contains(string(kv.Key), "/n/") {
+					t.Errorf("%s was written, with the lease %x", kv.Key, kv.Lease)
+				}
+			}
+			lie.Store(nil)
+			grant, err := acquire(background, s, "b", time.Hour)
+			if err != nil {
+				t.Fatalf("from an honest server: %v", err)
+			}
+			if !strings.Contains(what, "write") { // a linger has a lease of its own
+				lie.Store(&told)
+				errs, err := s.Release(background, []store.Release{{Name: "b", Holder: "x", Token: grant.Token, Linger: time.Hour}})
+				if err != nil || !says(errs[0], "the reply is not one to the request") || errors.Is(errs[0], store.ErrUnknown) || errors.Is(errs[0], store.ErrLost) {
+					t.Errorf("a release that lingers: %v, %v, want that the reply is nonsense, and that it was not released", errs, err)
+				}
+				lie.Store(nil)
+				if err := extend(background, s, "b", grant.Token, time.Hour); err != nil {
+					t.Errorf("an extension after that: %v", err)
+				}
+			}
+		})
+	}
+}

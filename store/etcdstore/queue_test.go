@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -378,5 +379,161 @@ func TestTicketThatIsWrittenAnew(t *testing.T) {
 	var held *store.HeldError
 	if err != nil || !errors.As(outcomes[0].Err, &held) || held.Record.Holder != "c" || held.Record.Left > 2*time.Hour {
 		t.Errorf("got %+v, %v, want that c has the name for an hour", outcomes, err)
+	}
+}
+
+// TestWaitingForOnesOwnLinger: who has released a name that lingers, and waits for it again, has a place in its queue as others have, and another lease of it when it does not linger any more.
+func TestWaitingForOnesOwnLinger(t *testing.T) {
+	server, below := shared(t), prefix()
+	s := server.open(t, below)
+	for _, by := range []*etcdstore.Store{s, server.open(t, below)} {
+		grant, begun := await(t, s, "a"), time.Now()
+		errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "y", Token: grant.Token, Linger: time.Second, Retain: store.Forever}})
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+		got := served(t, waiting(background, by, "a", "y"))
+		if got.Token <= grant.Token || got.ExpiredAge != 0 || time.Since(begun) < time.Second {
+			t.Errorf("got %+v after %v, want a token above %d after a second", got, time.Since(begun), grant.Token)
+		}
+		releaseOf(t, by, "a", "y", got.Token)
+	}
+	f := &field{T: t, server: server, below: prefix(), other: s}
+	f.s = server.open(t, f.below)
+	f.take()
+	if err := errors.Join(f.releases(time.Hour), f.stand()); err != nil {
+		t.Fatal(err)
+	}
+	if n := server.inQueue(t, f.below, "a"); n != 1 {
+		t.Errorf("%d wait while the name lingers, want one", n)
+	}
+}
+
+// TestNameThatChangesAllTheTime: who cannot get a place because somebody changes the record between any two requests is told that the name is held, and when to ask again.
+func TestNameThatChangesAllTheTime(t *testing.T) {
+	server, below := shared(t), prefix()
+	client, other := server.fated(t), server.open(t, below)
+	grant, err := acquire(background, other, "name", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := on(t, client.Client, below)
+	if _, err := claimed(t, s, "another"); err != nil { // there is a session
+		t.Fatal(err)
+	}
+	var conflict fate
+	times := int64(0)
+	conflict.then = func(carryOut func()) {
+		times++
+		client.next.Store(&conflict)
+		errs, err := other.Extend(background, []store.Extension{{Name: "name", Holder: "x", Token: grant.Token, TTL: time.Hour, Mark: times}})
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Error(err)
+		}
+		carryOut()
+	}
+	client.next.Store(&conflict)
+	got, _, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
+	if held := (*store.HeldError)(nil); !errors.As(err, &held) || held.Record.Name != "name" || held.Record.Left <= 0 || errors.Is(err, store.ErrUnknown) || got.Token != 0 {
+		t.Errorf("after %d changes: %+v, %v, want that it is held for a while", times, got, err)
+	}
+}
+
+// TestTicketOfAHolderThatHasTheName: a ticket that a call has written for a holder that has got the name meanwhile is deleted: else the next release would hand over to one who does not wait.
+func TestTicketOfAHolderThatHasTheName(t *testing.T) {
+	server, below := shared(t), prefix()
+	client, a, c := server.fated(t), server.open(t, below), server.open(t, below)
+	s := on(t, client.Client, below)
+	if _, err := claimed(t, s, "another"); err != nil { // there is a session
+		t.Fatal(err)
+	}
+	f := &field{T: t, server: server, below: below, s: s, other: a}
+	f.deleted(a) // so the first ticket is written, although nobody has the name
+	var grant store.Grant
+	client.next.Store(&fate{carried: true, then: func(func()) {
+		client.next.Store(&fate{then: func(carryOut func()) {
+			var err error
+			if grant, err = acquire(background, c, "a", time.Hour); err != nil {
+				t.Error(err)
+			}
+			carryOut()
+		}})
+	}})
+	got, _, err := s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	if n := server.inQueue(t, below, "a"); err != nil || got.Token != grant.Token || grant.Token == 0 || n != 0 {
+		t.Errorf("got %+v, %v, and %d wait, want the lease with the token %d, and that nobody waits", got, err, n, grant.Token)
+	}
+	if err := release(background, c, "a", grant.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimed(t, c, "a"); err != nil {
+		t.Errorf("after its release: %v", err)
+	}
+}
+
+// TestTicketThatAFullDatabaseHas: a ticket that was written although the database of etcd is full, as far as it says, is kept, and not written once more.
+func TestTicketThatAFullDatabaseHas(t *testing.T) {
+	server, below := shared(t), prefix()
+	client, a := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	grant, err := claimed(t, a, "a")
+	if err == nil {
+		_, err = claimed(t, s, "another") // there is a session
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := func() int64 {
+		t.Helper()
+		reply, err := server.client.Get(background, below+"n/a\twaiting\tx")
+		if err != nil || len(reply.Kvs) != 1 {
+			t.Fatalf("%+v, %v, want a ticket", reply, err)
+		}
+		return reply.Kvs[0].ModRevision
+	}
+	if _, err := acquire(background, s, "a", time.Hour); !errors.Is(err, store.ErrHeld) { // it knows who has the name
+		t.Fatal(err)
+	}
+	client.next.Store(&fate{carried: true, err: rpctypes.ErrGRPCNoSpace})
+	if _, _, err := s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	first := revision()
+	if err := (&field{T: t, server: server, below: below, s: s, other: a}).stand(); err != nil {
+		t.Fatal(err)
+	}
+	if now := revision(); now != first {
+		t.Errorf("the ticket of the revision %d was written again, at the revision %d", first, now)
+	}
+	releaseOf(t, a, "a", "y", grant.Token)
+	if got := served(t, waiting(background, s, "a", "x")); got.Token <= grant.Token || got.ExpiredAge != 0 {
+		t.Errorf("got %+v, want a token above %d", got, grant.Token)
+	}
+}
+
+// TestReleaseAfterTheWaitersHaveLeft: a release of a name for which somebody has waited, and nobody waits now, frees it, and nothing is left of them.
+func TestReleaseAfterTheWaitersHaveLeft(t *testing.T) {
+	server, below := shared(t), prefix()
+	a, b := server.open(t, below), server.open(t, below)
+	f := &field{T: t, server: server, below: below, s: b, other: a}
+	for _, by := range []*etcdstore.Store{a, server.open(t, below)} { // who has the name, and another process
+		grant, err := claimed(t, a, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.stand(); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := b.Leave(background, "a", "x"); !left || err != nil {
+			t.Fatal(left, err)
+		}
+		releaseOf(t, by, "a", "y", grant.Token)
+		all, err := server.client.Get(background, below+"n/a\twaiting", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil || all.Count != 0 {
+			t.Errorf("%d keys are left, %v", all.Count, err)
+		}
+	}
+	if got, err := claimed(t, b, "a"); err != nil || got.ExpiredAge != 0 {
+		t.Errorf("the next claim: %+v, %v", got, err)
 	}
 }
