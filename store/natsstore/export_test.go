@@ -34,3 +34,11 @@ func Connection(ctx context.Context, s *Store) (nc *nats.Conn, ended <-chan stru
 	}
 	return l.nc, l.done, nil
 }
+
+// Raise tells a store of a token that it has seen.
+func Raise(s *Store, token int64) { s.backend.raise(uint64(token)) } //nolint:gosec // a token is not below 0
+
+// Suspect tells a store that the sequence of its bucket may have fallen, as another request of it finds.
+func Suspect(s *Store) {
+	s.backend.suspect(&lowSequence{from: s.backend.high.Load(), leadership: leadership{server: "n9"}})
+}

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/natsstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -26,7 +29,10 @@ import (
 // A liar passes on what a client and a server say to each other, and changes what the server says.
 type liar struct {
 	net.Listener
-	lie atomic.Pointer[func(payload []byte) []byte] // nil to say nothing; headers keep their length; no function to be honest
+	// nil to say nothing; headers keep their length; no function to be honest
+	lie atomic.Pointer[func(payload []byte) []byte]
+	// with what the server tells about itself; no function to be honest
+	greet atomic.Pointer[func(line []byte) []byte]
 }
 
 func newLiar(t *testing.T, server string) *liar {
@@ -61,6 +67,9 @@ func (l *liar) replies(client io.Writer, server io.Reader) {
 		line, err := from.ReadBytes('\n')
 		if err != nil {
 			return
+		}
+		if greet := l.greet.Load(); greet != nil && bytes.HasPrefix(line, []byte("INFO ")) {
+			line = (*greet)(line)
 		}
 		if fields := bytes.Fields(line); bytes.HasSuffix(fields[0], []byte("MSG")) {
 			size, _ := strconv.Atoi(string(fields[len(fields)-1]))
@@ -507,5 +516,314 @@ func TestLyingReplies(t *testing.T) {
 				t.Errorf("after that: %v", fmt.Sprint(errs, err))
 			}
 		})
+	}
+}
+
+// during makes a call, does something when the first reply of a kind is there, and passes the reply on then.
+func (l *liar) during(t *testing.T, is func(payload []byte) bool, call, do func()) {
+	t.Helper()
+	there, pass, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	lie := func(payload []byte) []byte {
+		if is(payload) {
+			once.Do(func() { close(there); <-pass })
+		}
+		return payload
+	}
+	l.lie.Store(&lie)
+	defer l.lie.Store(nil)
+	go func() { defer close(done); call() }()
+	select {
+	case <-there:
+	case <-done:
+		t.Fatal("there was no such reply")
+	}
+	func() { defer close(pass); do() }()
+	<-done
+}
+
+// isRecord reports whether a payload is a reply of the leader about a record.
+func isRecord(payload []byte) bool { return bytes.Contains(payload, []byte("stream_msg_get_response")) }
+
+// TestReadsThatCannotBe: a reply that cannot be that to a question says nothing of a record: neither what another name
+// has, nor that there is none.
+func TestReadsThatCannotBe(t *testing.T) {
+	l, bucket := newLiar(t, shared(t).Addr), fresh()
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: bucket})
+	g, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acquire(background, s, "b", "y", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	records := natsstore.Backend(s)
+	read := func() error {
+		items, err := records.Read(background, []string{"a"})
+		if err == nil && items[0].Err == nil {
+			t.Errorf("read %+v", items[0])
+		}
+		return err
+	}
+	walk := func(cursor string) func() error {
+		return func() error {
+			items, next, err := records.Walk(background, cursor, 1)
+			if err == nil {
+				t.Errorf("read %+v, and then from %q", items, next)
+			}
+			return err
+		}
+	}
+	_, second, err := records.Walk(background, "", 1)
+	if err != nil || second == "" {
+		t.Fatal(second, err)
+	}
+	for what, test := range map[string]struct {
+		do       func() error
+		from, to string
+	}{
+		"of another name":           {read, "$KV." + bucket + ".a", "$KV." + bucket + ".b"},
+		"without a sequence":        {read, `"seq":`, `"sea":`},
+		"without a message":         {read, `"message":`, `"massage":`},
+		"no JSON":                   {read, `{"type"`, `["type"`},
+		"listed without a sequence": {walk(""), "Nats-Sequence:", "Nats-Sequenco:"},
+		"listed with a text":        {walk(""), "Nats-Sequence: 1", "Nats-Sequence: x"},
+		"listed before its page":    {walk(second), "Nats-Sequence: 1", "Nats-Sequence: 0"},
+		"the end is a refusal":      {walk(""), "NATS/1.0 204", "NATS/1.0 408"},
+		"the end is that of nobody": {walk(""), "NATS/1.0 204", "NATS/1.0 503"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var lies atomic.Int32
+			lie := func(payload []byte) []byte {
+				told := bytes.Replace(payload, []byte(test.from), []byte(test.to), 1)
+				if !bytes.Equal(told, payload) {
+					lies.Add(1)
+				}
+				return told
+			}
+			l.lie.Store(&lie)
+			err := test.do()
+			l.lie.Store(nil)
+			if lies.Load() == 0 {
+				t.Fatal("no reply has been changed")
+			}
+			if err == nil || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("got %v, want an error that is not unknown", err)
+			}
+			if err := extend(background, s, "a", "x", g.Token, time.Hour); err != nil {
+				t.Errorf("after that: %v", err)
+			}
+		})
+	}
+}
+
+// TestWritesWhereThereIsNoRecord: what a process has read before a record was removed does not come back, and of those
+// who make a record anew one succeeds, also where the message still stays that says that there is none. What became of
+// a refused write is known, even if the record cannot be read then.
+func TestWritesWhereThereIsNoRecord(t *testing.T) {
+	l, bucket := newLiar(t, shared(t).Addr), fresh()
+	other := made(t, connect(t, shared(t).Addr), natsstore.Config{Bucket: bucket})
+	records := natsstore.Backend(open(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: bucket}))
+	g, err := acquire(background, other, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := records.Read(background, []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := items[0]
+	errs, err := other.Release(background, []store.Release{{Name: "a", Holder: "x", Token: g.Token}})
+	if err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+		t.Fatalf("forgotten: %d, %v", n, err)
+	}
+	write := func(ctx context.Context, version string) casstore.Result {
+		record := before.Record
+		record.Token = 0
+		results, err := records.Write(ctx, []casstore.Change{{Name: "a", Version: version, Record: &record}})
+		if err != nil {
+			return casstore.Result{Err: err}
+		}
+		return results[0]
+	}
+	if r := write(background, before.Version); !errors.Is(r.Err, casstore.ErrConflict) || r.Current == nil ||
+		r.Current.Version != "" {
+		t.Errorf("a write over what was removed: %+v, want a conflict with no record", r)
+	}
+
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	silent := func(payload []byte) []byte {
+		if !isRecord(payload) {
+			return payload
+		}
+		cancel()
+		return nil
+	}
+	l.lie.Store(&silent)
+	if r := write(ctx, before.Version); !errors.Is(r.Err, casstore.ErrConflict) ||
+		errors.Is(r.Err, store.ErrUnknown) || r.Current != nil {
+		t.Errorf("a write over what was removed and cannot be read: %+v, want a conflict with what is not known", r)
+	}
+
+	var r casstore.Result
+	var taken store.Grant
+	// the other one makes the record after this one has found that there is none
+	l.during(t, isRecord, func() { r = write(background, "") }, func() {
+		taken, err = acquire(background, other, "a", "y", time.Hour)
+	})
+	if err != nil || taken.Token <= g.Token {
+		t.Fatalf("the other one: %+v, %v", taken, err)
+	}
+	if !errors.Is(r.Err, casstore.ErrConflict) || errors.Is(r.Err, store.ErrUnknown) || r.Version != "" ||
+		r.Current != nil {
+		t.Errorf("the one that was later: %+v, want a conflict with what is not known", r)
+	}
+	if err := extend(background, other, "a", "y", taken.Token, time.Hour); err != nil {
+		t.Errorf("who has made it: %v", err)
+	}
+	if r := write(background, ""); !errors.Is(r.Err, casstore.ErrConflict) || r.Current == nil ||
+		r.Current.Record.Holder != "y" {
+		t.Errorf("where there is a record: %+v, want a conflict with it", r)
+	}
+}
+
+// TestBucketMadeMeanwhile: of two processes that make a bucket one makes it; the other one looks at it then, and mends
+// it if it must.
+func TestBucketMadeMeanwhile(t *testing.T) {
+	direct := connect(t, shared(t).Addr)
+	for what, test := range map[string]struct {
+		spoil func(c *jetstream.StreamConfig)
+		want  string
+	}{
+		"by soloist":              {func(*jetstream.StreamConfig) {}, ""},
+		"by soloist, and changed": {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "max_age"},
+		"by soloist, and cannot be": {func(c *jetstream.StreamConfig) {
+			c.FirstSeq, c.Storage = 0, jetstream.MemoryStorage
+		}, "!"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l, bucket := newLiar(t, shared(t).Addr), fresh()
+			s := open(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: bucket})
+			var lines []string
+			var err error
+			var first uint64
+			l.during(t, isInfo, func() { lines, err = s.Migrate(background) }, func() {
+				made(t, direct, natsstore.Config{Bucket: bucket})
+				cfg := streamOf(t, direct, bucket)
+				first = cfg.FirstSeq
+				if test.spoil(&cfg); test.want == "" {
+					return
+				}
+				if err := direct.DeleteStream(background, cfg.Name); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := direct.CreateStream(background, cfg); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if test.want == "!" {
+				if !errors.Is(err, store.ErrUnusable) || len(lines) != 0 {
+					t.Errorf("migrated %q, %v, want that it is refused", lines, err)
+				}
+				return
+			}
+			if err != nil || len(lines) != min(len(test.want), 1) || len(lines) == 1 &&
+				!strings.Contains(lines[0], test.want) {
+				t.Errorf("migrated %q, %v, want %q", lines, err, test.want)
+			}
+			if now := streamOf(t, direct, bucket); now.FirstSeq != first || now.MaxAge != 0 {
+				t.Errorf("it begins at %d, want %d, and forgets after %v", now.FirstSeq, first, now.MaxAge)
+			}
+			if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestGrantsWhileItLooks: what another process was granted after a server was asked for the state of the bucket does
+// not mean that the sequence has fallen, if this one has seen it in the meantime.
+func TestGrantsWhileItLooks(t *testing.T) {
+	l, bucket := newLiar(t, shared(t).Addr), fresh()
+	other := made(t, connect(t, shared(t).Addr), natsstore.Config{Bucket: bucket})
+	s := open(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: bucket})
+	var err error
+	l.during(t, isInfo, func() { _, err = acquire(background, s, "b", "x", time.Hour) }, func() {
+		g, err := acquire(background, other, "a", "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		natsstore.Raise(s, g.Token)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSuspicionWhileItLooks: that the sequence may have fallen, which another request has found while this one looked
+// at the bucket, is found out before anything else is granted.
+func TestSuspicionWhileItLooks(t *testing.T) {
+	l := newLiar(t, shared(t).Addr)
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh()})
+	var infos atomic.Int32
+	lie := func(payload []byte) []byte {
+		if isInfo(payload) && infos.Add(1) == 1 {
+			natsstore.Suspect(s)
+		}
+		return payload
+	}
+	l.lie.Store(&lie)
+	// the second request asks twice: it looks at the bucket, and again when a message was confirmed
+	for i, want := range []int32{1, 3, 3} {
+		if err := s.Ping(background); err != nil || infos.Load() != want {
+			t.Errorf("request %d: %v after %d looks at the bucket, want %d", i, err, infos.Load(), want)
+		}
+	}
+}
+
+// TestOldServers: a server that is too old is refused before anything is made, and one before NATS 2.12 is not asked
+// for batches.
+func TestOldServers(t *testing.T) {
+	direct := connect(t, shared(t).Addr)
+	of := func(version, bucket string) *natsstore.Store {
+		l := newLiar(t, shared(t).Addr)
+		greet := func(line []byte) []byte {
+			return regexp.MustCompile(`"version":"[^"]*"`).ReplaceAll(line, []byte(`"version":"`+version+`"`))
+		}
+		l.greet.Store(&greet)
+		return open(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: bucket})
+	}
+	bucket := fresh()
+	old := of("2.10.29", bucket)
+	if lines, err := old.Migrate(background); !errors.Is(err, store.ErrUnusable) || !says(err, "2.10.29") ||
+		len(lines) != 0 {
+		t.Errorf("migrated %q, %v, want that the server is too old", lines, err)
+	}
+	if _, err := direct.Stream(background, "KV_"+bucket); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the bucket: %v, want that it is not there", err)
+	}
+	made(t, direct, natsstore.Config{Bucket: bucket})
+	if findings, err := old.Examine(background); err != nil || findings[0].Subject != "server" ||
+		findings[0].Level != store.LevelError || !strings.Contains(findings[0].Found, "2.10.29") {
+		t.Errorf("%+v, %v, want first that the server is too old", findings, err)
+	}
+	cfg := streamOf(t, direct, bucket)
+	cfg.AllowAtomicPublish = false
+	if _, err := direct.UpdateStream(background, cfg); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		version string
+		lines   int
+	}{{"2.11.9", 0}, {"2.12.0", 1}, {"2.12.0", 0}} {
+		lines, err := of(test.version, bucket).Migrate(background)
+		accepts := streamOf(t, direct, bucket).AllowAtomicPublish
+		if err != nil || len(lines) != test.lines || accepts != (test.version == "2.12.0") {
+			t.Errorf("migrated by %s: %q, %v; it accepts batches: %t", test.version, lines, err, accepts)
+		}
 	}
 }
