@@ -1,6 +1,7 @@
 package natsstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -263,6 +264,58 @@ func TestFallenSequenceThatWasOnlyRead(t *testing.T) {
 				t.Errorf("when the sequence has caught up: %v", err)
 			}
 		})
+	}
+}
+
+// TestBucketOfAnotherProgramInItsPlace: a store that has seen no token yet does not grant one either in a bucket that
+// something else has made in the place of its own, since that begins with 1.
+func TestBucketOfAnotherProgramInItsPlace(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	if err := s.Ping(background); err != nil { // looks at the bucket
+		t.Fatal(err)
+	}
+	anew(t, js, bucket, 1, func() {})
+	if g, err := acquire(background, s, "a", "x", time.Hour); !errors.Is(err, store.ErrUnusable) ||
+		!errors.Is(err, store.ErrUnknown) {
+		t.Errorf("granted %+v, %v", g, err)
+	}
+	if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) ||
+		errors.Is(err, store.ErrUnknown) {
+		t.Errorf("then granted %+v, %v", g, err)
+	}
+}
+
+// TestSchema: what Schema prints for another program makes a bucket that a store takes, with all that it needs.
+func TestSchema(t *testing.T) {
+	js := connect(t, shared(t).Addr)
+	for replicas, want := range map[int]int{0: 1, 1: 1, 3: 3} {
+		bucket := fresh()
+		s := open(t, js, natsstore.Config{Bucket: bucket, Replicas: replicas})
+		command, text, _ := strings.Cut(s.Schema(), "\n")
+		text, end, _ := strings.Cut(text, "\nEND")
+		if command != "nats stream add --config /dev/stdin <<'END'" || end != "\n" {
+			t.Fatalf("%s\n%s%s", command, text, end)
+		}
+		var cfg jetstream.StreamConfig
+		if err := json.Unmarshal([]byte(text), &cfg); err != nil || cfg.Replicas != want {
+			t.Fatalf("%s: %v, want %d replicas", text, err, want)
+		}
+		// nobody deletes single messages, and states are reported to nobody
+		if !cfg.DenyDelete || !cfg.RePublish.HeadersOnly {
+			t.Errorf("%s", text)
+		}
+		cfg.Replicas = 1 // the server is alone
+		if _, err := js.CreateStream(background, cfg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+			t.Error(err)
+		}
+		as := open(t, js, natsstore.Config{Bucket: bucket})
+		if lines, err := as.Migrate(background); len(lines) != 0 || err != nil {
+			t.Errorf("it is changed: %q, %v", lines, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,6 +138,45 @@ func TestWatchIsKnownToTheLeader(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestReplicas: in a cluster a new bucket has three replicas, if the configuration says nothing else. Migrate changes
+// how many there are when it says so, and a server that is alone tells that it cannot.
+func TestReplicas(t *testing.T) {
+	c := three(t)
+	js, bucket := connect(t, c[0].Addr), fresh()
+	for _, test := range []struct {
+		configured, want int
+		says             string
+	}{
+		{0, 3, "replicas: 3"}, {0, 3, ""}, {1, 1, "replicas: 1 instead of 3"}, {0, 1, ""},
+		{3, 3, "replicas: 3 instead of 1"}, {3, 3, ""},
+	} {
+		s := open(t, js, natsstore.Config{Bucket: bucket, Replicas: test.configured})
+		var lines []string
+		servers.Wait(t, "the cluster", func() bool {
+			ctx, cancel := context.WithTimeout(background, 10*time.Second)
+			defer cancel()
+			var err error
+			lines, err = s.Migrate(ctx)
+			return err == nil
+		})
+		if len(lines) != min(len(test.says), 1) || len(lines) == 1 && !strings.Contains(lines[0], test.says) {
+			t.Errorf("with %d replicas: %q, want %q", test.configured, lines, test.says)
+		}
+		if got := streamOf(t, js, bucket).Replicas; got != test.want {
+			t.Errorf("with %d replicas there are %d, want %d", test.configured, got, test.want)
+		}
+	}
+	alone := connect(t, shared(t).Addr)
+	lines, err := open(t, alone, natsstore.Config{Bucket: bucket, Replicas: 3}).Migrate(background)
+	if !says(err, "with 3 replicas") || errors.Is(err, store.ErrSchema) {
+		t.Errorf("one server: %q, %v, want that it cannot have three replicas", lines, err)
+	}
+	made(t, alone, natsstore.Config{Bucket: bucket})
+	if got := streamOf(t, alone, bucket).Replicas; got != 1 {
+		t.Errorf("one server has %d replicas", got)
+	}
 }
 
 // brought returns the cluster with a new bucket, for the checks of package failover.

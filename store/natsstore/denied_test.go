@@ -36,20 +36,34 @@ func TestDenialOfAnotherName(t *testing.T) {
 	}
 }
 
-// TestDenialOfReplies: who may not receive replies, for example since its rights have changed, does not know what became of its requests, as they are carried out.
+// TestDenialOfReplies: who may not receive replies, for example since its rights have changed, does not know what
+// became of its requests, as they are carried out. So it is with another prefix of inboxes.
 func TestDenialOfReplies(t *testing.T) {
-	server := servers.NATS(t, 1, `authorization: { users: [ { user: w, password: p, permissions: { publish: ">", subscribe: { deny: "_INBOX.>" } } } ] }`)[0]
-	nc, err := nats.Connect("nats://"+server.Addr, nats.UserInfo("w", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
-	defer cancel()
-	l := &link{nc: nc, broken: ctx}
-	_, err = l.request(ctx, nats.NewMsg("$KV.locks.job"))
-	var denied *deniedError
-	if !errors.As(err, &denied) || !errors.Is(unsure("claiming", err), store.ErrUnknown) {
-		t.Errorf("%v, want a denial of replies and an unknown outcome", err)
+	server := servers.NATS(t, 1,
+		`authorization: { users: [ { user: w, password: p, permissions: { publish: ">", subscribe: { deny: ["_INBOX.>", "_OF.w.>"] } } } ] }`)[0]
+	for _, prefix := range []string{nats.InboxPrefix, "_OF.w"} {
+		options := nats.GetDefaultOptions()
+		options.Url, options.User, options.Password = "nats://"+server.Addr, "w", "p"
+		options.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {}
+		if prefix != nats.InboxPrefix {
+			options.InboxPrefix = prefix
+		}
+		nc, err := options.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
+		defer cancel()
+		l := &link{nc: nc, broken: ctx}
+		_, err = l.request(ctx, nats.NewMsg("$KV.locks.job"))
+		var denied *deniedError
+		if !errors.As(err, &denied) || !errors.Is(unsure("claiming", err), store.ErrUnknown) {
+			t.Errorf("%s: %v, want a denial of replies and an unknown outcome", prefix, err)
+		}
+		// as long as the connection lasts
+		if err := l.denied("$KV.locks.other", nc.LastError()); !errors.As(err, &denied) || !denied.sent {
+			t.Errorf("%s: a later request: %v, want a denial of replies", prefix, err)
+		}
 	}
 }

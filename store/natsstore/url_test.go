@@ -346,6 +346,21 @@ func TestDomain(t *testing.T) {
 	if err := extend(background, given, "a", "x", g.Token, time.Hour); err != nil {
 		t.Errorf("through a client with a domain: %v", err)
 	}
+	for _, prefix := range []string{"$JS.hub.API", "$JS.hub.API."} {
+		js, err := jetstream.NewWithAPIPrefix(connect(t, named.Addr).Conn(), prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := open(t, js, natsstore.Config{Bucket: "locks"})
+		if err := extend(background, given, "a", "x", g.Token, time.Hour); err != nil {
+			t.Errorf("through a client with the prefix %s: %v", prefix, err)
+		}
+		for _, err := range given.List(background, "") {
+			if err != nil {
+				t.Errorf("a list through a client with the prefix %s: %v", prefix, err)
+			}
+		}
+	}
 	other := byURL(t, "nats://"+named.Addr+"/locks?domain=other")
 	if _, err := acquire(background, other, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("in a domain that is not there: %v", err)
