@@ -216,18 +216,26 @@ func TestConflictThatTellsNoItem(t *testing.T) {
 			return 200, fmt.Sprintf(goodTable, "")
 		case "BatchExecuteStatement":
 			return 200, `{"Responses": [{"Error": {"Code": "DuplicateItem"}}, {}]}`
+		case "UpdateItem", "PutItem":
+			return 400, failure("ConditionalCheckFailedException")
 		case "GetItem":
 			return 200, `{"Item": ` + itemHeld("a") + `}`
 		}
 		return 400, failure("ValidationException")
 	})
-	outcomes, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: "y", TTL: time.Hour}, {Name: "b", Holder: "y", TTL: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var held *store.HeldError
-	if !errors.As(outcomes[0].Err, &held) || held.Record.Holder != "x" {
-		t.Errorf("got %v, want that x holds a", outcomes[0].Err)
+	for what, claims := range map[string][]store.Claim{
+		"two":                {{Name: "a", Holder: "y", TTL: time.Hour}, {Name: "b", Holder: "y", TTL: time.Hour}},
+		"one":                {{Name: "a", Holder: "y", TTL: time.Hour}},
+		"one above a number": {{Name: "a", Holder: "y", TTL: time.Hour, Above: 7}},
+	} {
+		outcomes, err := s.Acquire(background, claims)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		var held *store.HeldError
+		if !errors.As(outcomes[0].Err, &held) || held.Record.Holder != "x" {
+			t.Errorf("%s: got %v, want that x holds a", what, outcomes[0].Err)
+		}
 	}
 }
 

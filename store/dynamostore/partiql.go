@@ -96,7 +96,7 @@ func refused(c casstore.Change, r types.BatchStatementResponse) casstore.Result 
 		if len(attrs) == 0 {
 			return casstore.Result{Err: casstore.ErrConflict} // it is read
 		}
-		return conflicting(c.Name, attrs)
+		return conflicting(c, attrs)
 	case types.BatchStatementErrorCodeEnumInternalServerError, types.BatchStatementErrorCodeEnumTransactionConflict:
 		return casstore.Result{Err: store.AsUnknown(statementError(r))}
 	default:
