@@ -3,6 +3,7 @@ package dynamostore_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -579,9 +580,14 @@ func TestOptionsOfURLs(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
+		var about struct{ TableName string }
+		err := json.NewDecoder(r.Body).Decode(&about)
 		_, credential, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=") // KEY/DAY/REGION/dynamodb/aws4_request
 		if parts := strings.Split(credential, "/"); len(parts) > 2 {
 			signed = parts[0] + " " + parts[2]
+		}
+		if err != nil || about.TableName != "Table.of_X" { // each letter as it stands in the URL
+			t.Errorf("a request is about the table %q, %v", about.TableName, err)
 		}
 		w.WriteHeader(http.StatusForbidden)
 	}))
@@ -593,7 +599,7 @@ func TestOptionsOfURLs(t *testing.T) {
 		{"&profile=work&region=of-the-url", "", "WORKKEY of-the-url"},
 	} {
 		t.Setenv("AWS_REGION", test.environment)
-		s, err := dynamostore.OpenURL(background, "dynamodb://table?endpoint="+url.QueryEscape(server.URL)+test.options)
+		s, err := dynamostore.OpenURL(background, "dynamodb://Table.of_X?endpoint="+url.QueryEscape(server.URL)+test.options)
 		if err != nil {
 			t.Errorf("%q: %v", test.options, err)
 			continue

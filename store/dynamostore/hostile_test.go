@@ -402,13 +402,21 @@ func TestALaterLookThatFails(t *testing.T) {
 		granted("after a look, and "+what, claim("a"))
 	}
 	close(goOn)
-	answers(func() (int, string) {
-		return 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`)
-	})
-	dynamostore.LaterLook(s)
-	for range 2 {
-		if err := claim("a"); !errors.Is(err, store.ErrUnusable) {
-			t.Errorf("when it can look: %v, want that the table cannot be used", err)
+	for _, bad := range []struct {
+		table string
+		is    error
+	}{
+		{fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable},
+		{strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema},
+	} {
+		answers(func() (int, string) { return 400, failure("AccessDeniedException") })
+		granted("without the right to look again", claim("a"))
+		answers(func() (int, string) { return 200, bad.table })
+		dynamostore.LaterLook(s)
+		for range 2 {
+			if err := claim("a"); !errors.Is(err, bad.is) || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("when it can look: %v, want %v", err, bad.is)
+			}
 		}
 	}
 }
@@ -468,26 +476,30 @@ func TestALaterLookLeavesTimeForTheRequest(t *testing.T) {
 
 // TestGlobalTableOfTheOldVersion: a table does not say itself that it is a global table of the version of 2017. It is asked for if the table has the stream that one needs.
 func TestGlobalTableOfTheOldVersion(t *testing.T) {
-	const both, keys = "NEW_AND_OLD_IMAGES", "KEYS_ONLY"
+	const both = `, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"}`
+	const keys = `, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"}`
+	const replicas = both + `, "Replicas": [{"RegionName": "eu-west-1"}]`
 	for _, test := range []struct {
-		rule, stream string
-		status       int
-		body         string
-		want         error
-		fencing      store.Answer
-		regions      store.Level
+		rule, has string
+		status    int
+		body      string
+		want      error
+		fencing   store.Answer
+		regions   store.Level
 	}{
 		{"it is one", both, 200, `{"GlobalTableDescription": {"GlobalTableName": "soloist", "ReplicationGroup": [{"RegionName": "eu-west-1"}, {"RegionName": "eu-central-1"}]}}`,
 			store.ErrUnusable, store.No, store.LevelError},
 		{"it is none", both, 400, failure("GlobalTableNotFoundException"), nil, store.Yes, store.LevelOK},
 		{"it may not be asked for", both, 400, failure("AccessDeniedException"), nil, store.Unknown, store.LevelUnknown},
+		{"it is one of the new version", replicas, 400, failure("GlobalTableNotFoundException"),
+			store.ErrUnusable, store.No, store.LevelError},
 		{"it can be none", keys, 400, failure("AccessDeniedException"), nil, store.Yes, store.LevelOK},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			s := scripted(t, func(operation, request string) (int, string) {
 				switch operation {
 				case "DescribeTable":
-					return 200, fmt.Sprintf(goodTable, `, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "`+test.stream+`"}`)
+					return 200, fmt.Sprintf(goodTable, test.has)
 				case "DescribeGlobalTable":
 					return test.status, test.body
 				case "UpdateItem":
@@ -836,6 +848,129 @@ func TestKilledServer(t *testing.T) {
 	server.Start()
 	if err := extend(background, s, "a", token); !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want that the table is missing", err)
+	}
+}
+
+// A repeating client is an HTTP client that can send a request again, and hold one up.
+type repeating struct {
+	mu      sync.Mutex
+	sent    map[string][]*http.Request // by operation
+	holdsUp string                     // the operation whose requests are not sent, and not answered
+}
+
+func (r *repeating) Do(request *http.Request) (*http.Response, error) {
+	_, operation, _ := strings.Cut(request.Header.Get("X-Amz-Target"), ".")
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	again := request.Clone(background)
+	for _, of := range []*http.Request{request, again} {
+		of.Body = io.NopCloser(strings.NewReader(string(body)))
+	}
+	r.mu.Lock()
+	r.sent[operation] = append(r.sent[operation], again)
+	held := r.holdsUp == operation
+	r.mu.Unlock()
+	if held {
+		return nil, errLost
+	}
+	return http.DefaultClient.Do(request)
+}
+
+// again sends all requests of an operation once more, or at last, and returns what the server replies.
+func (r *repeating) again(t *testing.T, operation string) (replies string) {
+	t.Helper()
+	r.mu.Lock()
+	requests := r.sent[operation]
+	delete(r.sent, operation)
+	r.mu.Unlock()
+	for _, request := range requests {
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replies += string(reply)
+	}
+	return replies
+}
+
+// TestLateWritesAfterARepetition: a claim is carried out twice, as a proxy may have it, and so makes a lease with
+// another token. What was written for the first one and comes late has no effect on it: a token never becomes less.
+func TestLateWritesAfterARepetition(t *testing.T) {
+	server := shared(t)
+	for operation, names := range map[string][]string{"PutItem": {"a"}, "BatchExecuteStatement": {"a", "b"}} {
+		table, through := fresh(t, server.Endpoint), &repeating{sent: map[string][]*http.Request{}}
+		s, err := dynamostore.New(dynamodb.New(client(server.Endpoint).Options(), func(o *dynamodb.Options) {
+			o.HTTPClient = through
+		}), dynamostore.Config{Table: table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions, releases := make([]store.Extension, len(names)), make([]store.Release, len(names))
+		for i, name := range names {
+			outcomes, err := acquire(s, name)
+			if err := first(outcomes, err); err != nil {
+				t.Fatal(err)
+			}
+			token := outcomes[0].Grant.Token
+			extensions[i] = store.Extension{Name: name, Holder: "x", Token: token, TTL: time.Hour, State: []byte("late")}
+			releases[i] = store.Release{Name: name, Holder: "x", Token: token, Retain: store.Forever}
+		}
+		delete(through.sent, operation) // what else was written by it
+		through.holdsUp = operation
+		errs, err := s.Extend(background, extensions)
+		if err := errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("an extension that is held up: %v, want that it is unknown", err)
+		}
+		errs, err = open(t, server.Endpoint, table).Release(background, releases)
+		if err := errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+		if replies := through.again(t, "UpdateItem"); strings.Contains(replies, "Exception") {
+			t.Fatalf("a claim that is carried out again: %s", replies)
+		}
+		if replies := through.again(t, operation); strings.Count(replies, "ConditionalCheckFailed") != len(names) {
+			t.Errorf("%s that comes late is replied to by %s", operation, replies)
+		}
+		for i, name := range names {
+			for r, err := range s.List(background, name) {
+				if err != nil || r.Token <= releases[i].Token || len(r.State) > 0 {
+					t.Errorf("%s: the record is %+v, %v; want a token above %d", name, r, err, releases[i].Token)
+				}
+			}
+		}
+	}
+}
+
+// TestTwoProcessesOfOneHolder: a process whose lease another one of the same holder has extended meanwhile extends it,
+// too, alone or with others, and no lease is told as lost.
+func TestTwoProcessesOfOneHolder(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s, other := open(t, server.Endpoint, table), open(t, server.Endpoint, table)
+	for _, names := range [][]string{{"a"}, {"b", "c"}} {
+		outcomes, err := acquire(s, names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			for _, s := range []*dynamostore.Store{other, s} {
+				extensions := make([]store.Extension, len(names))
+				for i, name := range names {
+					extensions[i] = store.Extension{Name: name, Holder: "x", Token: outcomes[i].Grant.Token, TTL: time.Hour}
+				}
+				errs, err := s.Extend(background, extensions)
+				if err := errors.Join(append(errs, err)...); err != nil {
+					t.Errorf("%q: %v", names, err)
+				}
+			}
+		}
 	}
 }
 
