@@ -76,8 +76,49 @@ func TestForgottenLog(t *testing.T) {
 	l.write(inputOf(t, entry{Name: "n", Version: "v0", Holder: "h", Granted: &granted}))
 	l.write(inputOf(t, entry{Name: "n", Version: "v1", Replaces: "v0", Deleted: true}))
 	l.write(inputOf(t, entry{Name: "n", Version: "v2", Replaces: "v1", Holder: "h", Granted: &granted}))
-	if item := l.item(); !l.gone() || item.Version != "" || item.Err != nil || l.refused["v2"] == 0 {
+	if item := l.item(); !l.gone() || item.Name != "n" || item.Version != "" || item.Err != nil || l.refused["v2"] == 0 {
 		t.Errorf("got %+v, %+v, want no record", l, item)
+	}
+}
+
+// TestLogOfOthers: a run that something else has started or written to has no record any more that could be granted,
+// replaced or forgotten, whatever is written to it after that.
+func TestLogOfOthers(t *testing.T) {
+	of := func(version, replaces string) *common.Payloads {
+		return inputOf(t, entry{Name: "n", Version: version, Replaces: replaces, Holder: "h", Granted: &granted})
+	}
+	other := inputOf(t, entry{Name: "m", Version: "v1", Replaces: "v0", Holder: "h", Granted: &granted})
+	deletion := inputOf(t, entry{Name: "n", Version: "v1", Replaces: "v0", Deleted: true})
+	const otherName = `it is of the name "m"`
+	for what, c := range map[string]struct {
+		inputs []*common.Payloads
+		says   string
+	}{
+		"no start":                       {nil, "does not begin with its start"},
+		"a start of something else":      {[]*common.Payloads{nil, of("v1", "v0")}, "0 payloads"},
+		"a start of another name":        {[]*common.Payloads{other, of("v2", "v1")}, otherName},
+		"a signal of something else":     {[]*common.Payloads{of("v0", ""), nil, of("v1", "v0")}, "0 payloads"},
+		"a signal of another name":       {[]*common.Payloads{of("v0", ""), other, of("v2", "v1"), of("v3", "v0")}, otherName},
+		"a signal to a forgotten record": {[]*common.Payloads{of("v0", ""), deletion, other}, otherName},
+		"a signal after another odd one": {[]*common.Payloads{of("v0", ""), nil, other}, "0 payloads"},
+	} {
+		l := newLog("n")
+		for _, input := range c.inputs {
+			l.write(input)
+		}
+		l.add(&history.History{}) // the end of a page
+		item := l.item()
+		if item.Name != "n" || item.Version != "" || !strings.Contains(fmt.Sprint(item.Err), c.says) || l.gone() {
+			t.Errorf("%s: got %+v, forgotten: %t; want an error that says %q", what, item, l.gone(), c.says)
+		}
+		if l.took["v2"]+l.took["v3"] > 0 {
+			t.Errorf("%s: a later write took effect: %v", what, l.took)
+		}
+	}
+	l := newLog("n")
+	l.write(of("v8", "v7")) // as a run begins that continues another one
+	if item := l.item(); item.Err != nil || item.Version != "v8" {
+		t.Errorf("a run that continues another one: got %+v", item)
 	}
 }
 
@@ -108,6 +149,11 @@ func TestWorkflowIDs(t *testing.T) {
 	cfg := Config{Prefix: "soloist"}
 	if id := cfg.workflowID("app/job-1"); id != "soloist:app/job-1" {
 		t.Errorf("the ID is %q", id)
+	}
+	for length, whole := range map[int]bool{longestID - len("soloist:"): true, longestID - len("soloist:") + 1: false} {
+		if name, ok := cfg.nameOf(cfg.workflowID(strings.Repeat("y", length))); ok != whole || whole && len(name) != length {
+			t.Errorf("the ID of a name of %d bytes has the whole name: %t, want %t", length, ok, whole)
+		}
 	}
 	long := strings.Repeat("x", 254)
 	seen := map[string]string{}

@@ -1,26 +1,33 @@
 package temporalstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/filter/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
@@ -139,13 +146,15 @@ func TestWhereAWriteIsFound(t *testing.T) {
 		"a run before those that are looked at":    {mine, chain(2+runsBack, written("before", ""), mine), notYet},
 		"a run that something else has written to": {mine, map[string]*history.History{"run 0": foreign}, wasRefused},
 	} {
+		current := fmt.Sprint("run ", len(c.runs)-1)
 		b := service(func(request any) (proto.Message, error) {
-			return reply(c.runs[request.(*workflowservice.GetWorkflowExecutionHistoryRequest).GetExecution().GetRunId()])
+			run := request.(*workflowservice.GetWorkflowExecutionHistoryRequest).GetExecution().GetRunId()
+			return reply(c.runs[cmp.Or(run, current)])
 		}).backend()
 		var l *log
 		if len(c.runs) > 0 {
 			l = newLog("n")
-			l.add(c.runs[fmt.Sprint("run ", len(c.runs)-1)])
+			l.add(c.runs[current])
 		}
 		if got, err := b.search(t.Context(), l, c.write); got != c.want || err != nil {
 			t.Errorf("%s: got %v, %v, want %v", what, got, err, c.want)
@@ -193,7 +202,8 @@ func TestStartThatMeetsARun(t *testing.T) {
 				}
 				return nil, taken
 			case *workflowservice.TerminateWorkflowExecutionRequest:
-				if ended++; r.GetWorkflowExecution().GetRunId() != "run" || r.GetNamespace() != "space" {
+				run := r.GetWorkflowExecution()
+				if ended++; run.GetRunId() != "run" || run.GetWorkflowId() != "soloist:n" || r.GetNamespace() != "space" {
 					t.Errorf("%s: ended %v", what, r)
 				}
 				if c.denied {
@@ -220,6 +230,144 @@ func TestStartThatMeetsARun(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStartOfARun: a start says all that the run is, and that it is not to come in the place of another one.
+func TestStartOfARun(t *testing.T) {
+	var asked *workflowservice.StartWorkflowExecutionRequest
+	var refusal error
+	b := service(func(request any) (proto.Message, error) {
+		if r, ok := request.(*workflowservice.StartWorkflowExecutionRequest); ok {
+			asked = r
+			return &workflowservice.StartWorkflowExecutionResponse{}, refusal
+		}
+		return noReply(request)
+	}).backend()
+	record := casstore.Record{Holder: "x", Token: 7, TTL: time.Hour, Write: "mine", Granted: granted}
+	change := casstore.Change{Name: "n", Record: &record}
+	if r := b.create(t.Context(), change); r.Err != nil || r.Version != "mine" {
+		t.Fatalf("got %+v", r)
+	}
+	e, err := parse(asked.GetInput())
+	if err != nil || e.Name != "n" || e.Version != "mine" || e.Replaces != "" || e.Holder != "x" || e.Token != 7 {
+		t.Errorf("it begins with %+v, %v", e, err)
+	}
+	asked.Input = nil
+	if want := (&workflowservice.StartWorkflowExecutionRequest{
+		Namespace: "space", WorkflowId: "soloist:n", WorkflowType: &common.WorkflowType{Name: "soloist"},
+		TaskQueue: &taskqueue.TaskQueue{Name: "soloist:n"}, Identity: identity, RequestId: "mine",
+		WorkflowTaskTimeout:      durationpb.New(taskTimeout),
+		WorkflowIdReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIdConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+	}); !proto.Equal(asked, want) {
+		t.Errorf("asked for %v, want %v", asked, want)
+	}
+	for code, unknown := range map[codes.Code]bool{codes.Unavailable: true, codes.PermissionDenied: false} {
+		refusal = status.Error(code, "no")
+		r := b.create(t.Context(), change)
+		if r.Err == nil || errors.Is(r.Err, store.ErrUnknown) != unknown || r.Version != "" {
+			t.Errorf("a start that fails with %v: got %+v; want it unknown: %t", code, r, unknown)
+		}
+	}
+}
+
+// TestWriteWithoutAnOpenRun: a write for which Temporal has no open run had no effect, which is told at once, with what
+// is there. Only a release may have had one before, in a run that is not known any more.
+func TestWriteWithoutAnOpenRun(t *testing.T) {
+	ended := func(previous string, writes ...entry) *history.History {
+		return closedBy(historyOf(t, "run", previous, writes...), enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED)
+	}
+	before, other, mine := written("before", ""), written("other", ""), written("mine", "before")
+	const refused, unknown, done = "refused", "unknown", "done"
+	for _, c := range []struct {
+		what       string
+		run        *history.History
+		unreadable string // the run that nobody can read
+		released   bool
+		want       string
+	}{
+		{"no run", nil, "", false, refused},
+		{"no run, of a release", nil, "", true, unknown},
+		{"one that a person has ended", ended("", before), "", false, refused},
+		{"one that a person has ended, of a release", ended("", before), "", true, refused},
+		{"one that was made anew since", ended("", other), "", false, refused},
+		{"one that was made anew since, of a release", ended("", other), "", true, unknown},
+		{"one where it took effect the first time", ended("", before, mine), "", false, done},
+		{"one that nobody can read", nil, "run", false, unknown},
+		{"one that continues one that nobody can read", ended("old", other), "old", false, unknown},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := service(func(request any) (proto.Message, error) {
+				switch r := request.(type) {
+				case *workflowservice.SignalWorkflowExecutionRequest:
+					return nil, serviceerror.ToStatus(serviceerror.NewNotFound("execution already completed")).Err()
+				case *workflowservice.GetWorkflowExecutionHistoryRequest:
+					if c.unreadable == cmp.Or(r.GetExecution().GetRunId(), "run") {
+						return nil, status.Error(codes.Unavailable, "no")
+					}
+					return reply(c.run)
+				}
+				return noReply(request)
+			}).backend()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			begun := time.Now()
+			record := casstore.Record{Holder: "h", TTL: time.Hour, Released: c.released, Write: "mine", Granted: granted}
+			r := b.replace(ctx, casstore.Change{Name: "n", Version: "before", Record: &record})
+			got := done
+			switch {
+			case errors.Is(r.Err, store.ErrUnknown):
+				got = unknown
+			case errors.Is(r.Err, casstore.ErrConflict):
+				got = refused
+			}
+			if took := time.Since(begun); got != c.want || (r.Version == "mine") != (r.Err == nil) || took > 0 {
+				t.Errorf("%s: got %+v after %v, want that it is %s, at once", c.what, r, took, c.want)
+			}
+			if got == done || c.unreadable == "run" {
+				return
+			}
+			says := "<nil>" // what is there
+			if c.run != nil {
+				says = "terminated by something else"
+			}
+			now := r.Current
+			if now == nil || now.Name != "n" || now.Version != "" || !strings.Contains(fmt.Sprint(now.Err), says) {
+				t.Errorf("%s: what is there is %+v, want %s", c.what, now, says)
+			}
+		})
+	}
+}
+
+// TestWriteDuringAContinuation: a write to a run that this process is continuing waits for the end of that, and one to
+// another run does not.
+func TestWriteDuringAContinuation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		sent := map[string]time.Duration{}
+		b := service(func(request any) (proto.Message, error) {
+			switch r := request.(type) {
+			case *workflowservice.SignalWorkflowExecutionRequest:
+				sent[r.GetWorkflowExecution().GetWorkflowId()] = time.Since(begun)
+				return &workflowservice.SignalWorkflowExecutionResponse{}, nil
+			case *workflowservice.GetWorkflowExecutionHistoryRequest:
+				return reply(historyOf(t, "run", "", written("before", ""), written("mine", "before")))
+			}
+			return noReply(request)
+		}).backend()
+		_, end, ok := b.rolls.begin("n")
+		if !ok {
+			t.Fatal("the continuation does not begin")
+		}
+		time.AfterFunc(time.Second, end)
+		for _, name := range []string{"other", "n"} {
+			record := casstore.Record{Holder: "h", TTL: time.Hour, Write: "mine", Granted: granted}
+			b.replace(t.Context(), casstore.Change{Name: name, Version: "before", Record: &record})
+		}
+		if want := map[string]time.Duration{"soloist:other": 0, "soloist:n": time.Second}; !maps.Equal(sent, want) {
+			t.Errorf("the writes were sent after %v, want %v", sent, want)
+		}
+	})
 }
 
 // TestLateWrite: a write that Temporal has accepted is looked for until it is in the history. After some time, the client continues the run, in case another one has begun that and ended. At
@@ -403,11 +551,8 @@ func TestExecutionsOfOthers(t *testing.T) {
 		if !ok || r.GetNamespace() != "space" || r.GetPageSize() != page || r.GetQuery() != `WorkflowType = "soloist" AND ExecutionStatus = "Running"` {
 			t.Errorf("asked for %v", request)
 		}
-		list := &workflowservice.ListWorkflowExecutionsResponse{NextPageToken: []byte(next[string(r.GetNextPageToken())])}
-		for _, id := range pages[string(r.GetNextPageToken())] {
-			list.Executions = append(list.Executions, &workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}})
-		}
-		return list, nil
+		token := string(r.GetNextPageToken())
+		return listing(next[token], pages[token]...), nil
 	}).backend()
 	for prefix, want := range map[string]string{"": "a b c", "b": "b", "x": "x"} {
 		if names, foreign, err := b.allNames(t.Context(), prefix); strings.Join(names, " ") != want || len(foreign) > 0 || err != nil {
@@ -426,6 +571,199 @@ func TestExecutionsOfOthers(t *testing.T) {
 			t.Errorf("got %v after %d requests in a second, want an error after 6", err, asked)
 		}
 	})
+}
+
+// listing is the reply to a request for a list of executions.
+func listing(next string, ids ...string) *workflowservice.ListWorkflowExecutionsResponse {
+	list := &workflowservice.ListWorkflowExecutionsResponse{NextPageToken: []byte(next)}
+	for _, id := range ids {
+		execution := &common.WorkflowExecution{WorkflowId: id}
+		list.Executions = append(list.Executions, &workflow.WorkflowExecutionInfo{Execution: execution})
+	}
+	return list
+}
+
+// TestListWithoutQueries: a Temporal that takes no queries is asked for the open executions of the prefix, page by
+// page. What it refuses then is an error.
+func TestListWithoutQueries(t *testing.T) {
+	var refusal error
+	b := service(func(request any) (proto.Message, error) {
+		switch r := request.(type) {
+		case *workflowservice.ListWorkflowExecutionsRequest:
+			return nil, status.Error(codes.Unimplemented, "no queries")
+		case *workflowservice.ListOpenWorkflowExecutionsRequest:
+			if want := (&workflowservice.ListOpenWorkflowExecutionsRequest{
+				Namespace: "space", MaximumPageSize: 7, NextPageToken: []byte("here"),
+				Filters: &workflowservice.ListOpenWorkflowExecutionsRequest_TypeFilter{
+					TypeFilter: &filter.WorkflowTypeFilter{Name: "soloist"},
+				},
+			}); !proto.Equal(r, want) {
+				t.Errorf("asked for %v, want %v", r, want)
+			}
+			if refusal != nil {
+				return nil, refusal
+			}
+			list := listing("there", "soloist:b", "other", "soloist:a")
+			return &workflowservice.ListOpenWorkflowExecutionsResponse{
+				Executions: list.GetExecutions(), NextPageToken: list.GetNextPageToken(),
+			}, nil
+		}
+		return noReply(request)
+	}).backend()
+	ids, next, err := b.executions(t.Context(), "here", 7)
+	if !slices.Equal(ids, []string{"soloist:b", "soloist:a"}) || next != "there" || err != nil {
+		t.Errorf("got %q, %q, %v", ids, next, err)
+	}
+	refusal = status.Error(codes.PermissionDenied, "no")
+	ids, next, err = b.executions(t.Context(), "here", 7)
+	if !errors.Is(err, fs.ErrPermission) || len(ids) > 0 || next != "" {
+		t.Errorf("a list that is refused: %q, %q, %v", ids, next, err)
+	}
+}
+
+// TestListsAndSweepsThatFail: a list or a sweep for which a request failed ends with its error: records that could not
+// be read are not left out as if they were not there.
+func TestListsAndSweepsThatFail(t *testing.T) {
+	long := strings.Repeat("Name", 60) // its ID does not have the whole of it
+	for what, fails := range map[string]func(request any) bool{
+		"the first page": func(request any) bool {
+			r, ok := request.(*workflowservice.ListWorkflowExecutionsRequest)
+			return ok && len(r.GetNextPageToken()) == 0
+		},
+		"the second page": func(request any) bool {
+			r, ok := request.(*workflowservice.ListWorkflowExecutionsRequest)
+			return ok && len(r.GetNextPageToken()) > 0
+		},
+		"a name": func(request any) bool {
+			r, ok := request.(*workflowservice.GetWorkflowExecutionHistoryRequest)
+			return ok && r.GetMaximumPageSize() == 1
+		},
+		"a record": func(request any) bool {
+			r, ok := request.(*workflowservice.GetWorkflowExecutionHistoryRequest)
+			return ok && r.GetMaximumPageSize() == 0 && r.GetExecution().GetWorkflowId() == "soloist:n"
+		},
+		"nothing": func(any) bool { return false },
+	} {
+		b := service(func(request any) (proto.Message, error) {
+			if fails(request) {
+				return nil, status.Error(codes.Internal, "so it is")
+			}
+			switch r := request.(type) {
+			case *workflowservice.ListWorkflowExecutionsRequest:
+				if len(r.GetNextPageToken()) == 0 {
+					return listing("more", "soloist:n"), nil
+				}
+				return listing("", Config{Prefix: "soloist"}.workflowID(long)), nil
+			case *workflowservice.GetWorkflowExecutionHistoryRequest:
+				e := written("v", "")
+				if r.GetExecution().GetWorkflowId() != "soloist:n" {
+					e.Name = long
+				}
+				return reply(historyOf(t, "run", "", e))
+			}
+			return noReply(request)
+		}).backend()
+		var listed, swept []string
+		var listErr, sweepErr error
+		for item, err := range b.List(t.Context(), "") {
+			if listErr = errors.Join(listErr, err, item.Err); err == nil {
+				listed = append(listed, item.Name)
+			}
+		}
+		for cursor, more := "", true; more; more = cursor != "" && sweepErr == nil {
+			var items []casstore.Item
+			items, cursor, sweepErr = b.Walk(t.Context(), cursor, 10)
+			for _, item := range items {
+				swept = append(swept, item.Name)
+			}
+		}
+		if what == "nothing" {
+			for range b.List(t.Context(), "") {
+				break // a list that went on would panic
+			}
+			inOrder := slices.Equal(listed, []string{long, "n"}) && slices.Equal(swept, []string{"n", long})
+			if listErr != nil || sweepErr != nil || !inOrder {
+				t.Errorf("without a failure: the list has %q, %v; the sweep %q, %v", listed, listErr, swept, sweepErr)
+			}
+			continue
+		}
+		for which, err := range map[string]error{"list": listErr, "sweep": sweepErr} {
+			if err == nil || !strings.Contains(err.Error(), "so it is") || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%s of a %s: got %v, want an error", what, which, err)
+			}
+		}
+		if len(listed) > 0 {
+			t.Errorf("%s: the list goes on after its error, with %q", what, listed)
+		}
+	}
+}
+
+// TestSweepEndsForgottenRuns: a sweep ends the runs of forgotten records that nobody has ended, and no other runs. It
+// returns the records, and what cannot be read or ended.
+func TestSweepEndsForgottenRuns(t *testing.T) {
+	const terminated = enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED
+	start := func(name string) entry { return entry{Name: name, Version: "v", Granted: &granted} }
+	end := func(name string) entry { return entry{Name: name, Version: "w", Replaces: "v", Deleted: true} }
+	runs := map[string]*history.History{
+		"held":      historyOf(t, "run 1", "", start("held")),
+		"forgotten": historyOf(t, "run 2", "", start("forgotten"), end("forgotten")),
+		"stays":     historyOf(t, "run 3", "", start("stays"), end("stays")),
+		"ended":     closedBy(historyOf(t, "run 4", "", start("ended"), end("ended")), terminated),
+		"stopped":   closedBy(historyOf(t, "run 5", "", start("stopped")), terminated),
+		"odd":       historyOf(t, "run 6", "", start("odd"), end("other")),
+		"gone":      nil,
+	}
+	var mu sync.Mutex
+	var ended []string
+	b := service(func(request any) (proto.Message, error) {
+		switch r := request.(type) {
+		case *workflowservice.ListWorkflowExecutionsRequest:
+			var ids []string
+			for name := range runs {
+				ids = append(ids, "soloist:"+name)
+			}
+			return listing("more", append(ids, "soloist:lost", "soloist:UPPER")...), nil
+		case *workflowservice.GetWorkflowExecutionHistoryRequest:
+			name := strings.TrimPrefix(r.GetExecution().GetWorkflowId(), "soloist:")
+			if name == "lost" {
+				return nil, serviceerror.ToStatus(serviceerror.NewDataLoss("corrupted history event batch")).Err()
+			}
+			if name == "UPPER" {
+				return reply(runs["held"]) // a run whose ID is none that the store makes
+			}
+			return reply(runs[name])
+		case *workflowservice.TerminateWorkflowExecutionRequest:
+			mu.Lock()
+			defer mu.Unlock()
+			ended = append(ended, r.GetWorkflowExecution().GetWorkflowId()+" "+r.GetWorkflowExecution().GetRunId())
+			if r.GetWorkflowExecution().GetRunId() == "run 3" {
+				return nil, status.Error(codes.PermissionDenied, "not this one")
+			}
+			return &workflowservice.TerminateWorkflowExecutionResponse{}, nil
+		}
+		return noReply(request)
+	}).backend()
+	items, next, err := b.Walk(t.Context(), "", 10)
+	if err != nil || next != "more" {
+		t.Fatalf("got %q, %v", next, err)
+	}
+	found := map[string]string{}
+	for _, item := range items {
+		if found[item.Name] = item.Version; item.Err != nil {
+			found[item.Name] = item.Err.Error()
+		}
+	}
+	want := map[string]string{
+		"held": "v", "stays": "not this one", "stopped": "terminated by something else",
+		"odd": `it is of the name "other"`, "lost": "cannot read the history",
+		"soloist:UPPER": "was started by something else",
+	}
+	if !maps.EqualFunc(found, want, strings.Contains) {
+		t.Errorf("the sweep has %q, want %q", found, want)
+	}
+	if slices.Sort(ended); !slices.Equal(ended, []string{"soloist:forgotten run 2", "soloist:stays run 3"}) {
+		t.Errorf("it has ended %q, want what was forgotten and is open", ended)
+	}
 }
 
 // TestHistoryOnPages: a history is read to its end, and one that was continued while it was read is read anew.
@@ -525,6 +863,40 @@ func TestContinuations(t *testing.T) {
 	})
 }
 
+// A waiting service has no task until the context of whoever asks for one ends.
+type waiting struct {
+	workflowservice.WorkflowServiceClient
+	asked chan struct{} // gets a value with each
+	ended atomic.Int64  // requests
+}
+
+// PollWorkflowTaskQueue implements workflowservice.WorkflowServiceClient.
+func (s *waiting) PollWorkflowTaskQueue(
+	ctx context.Context, _ *workflowservice.PollWorkflowTaskQueueRequest, _ ...grpc.CallOption,
+) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	s.ended.Add(1)
+	return nil, status.FromContextError(ctx.Err()).Err()
+}
+
+// TestCloseDuringAContinuation: Close ends the continuation of a run that is under way, and gives the connection up
+// only after that.
+func TestCloseDuringAContinuation(t *testing.T) {
+	s := &waiting{asked: make(chan struct{}, rollTries)}
+	lost := errors.New("the connection was closed")
+	closed := int64(-1)
+	b := &backend{service: s, cfg: Config{Namespace: "space", Prefix: "soloist"}, closer: func() error {
+		closed = s.ended.Load()
+		return lost
+	}}
+	b.roll("n")
+	<-s.asked
+	if err := b.Close(); err != lost || closed < 1 || closed != int64(1+len(s.asked)) { //nolint:errorlint // the same
+		t.Errorf("got %v; the connection was closed after %d of %d requests", err, closed, 1+len(s.asked))
+	}
+}
+
 // TestTaskOfARun: a run is continued with all that was written before its task, from every page. Where that cannot be read, where the run is short, or where it stands for nothing, it is not.
 func TestTaskOfARun(t *testing.T) {
 	long := func(last entry) []entry {
@@ -535,6 +907,8 @@ func TestTaskOfARun(t *testing.T) {
 		return append(writes, last)
 	}
 	before := fmt.Sprint("w ", longEvents-1)
+	other := written("last", before)
+	other.Name = "other"
 	large := written("w 1", "w 0")
 	large.State = make([]byte, longBytes)
 	for what, c := range map[string]struct {
@@ -547,6 +921,7 @@ func TestTaskOfARun(t *testing.T) {
 		"one with a large write":     {[]entry{written("w 0", ""), large}, 0, 1, true},
 		"a short one":                {long(written("last", before))[:longEvents-1], 0, 0, true},
 		"one of a forgotten record":  {long(forgotten("last", before)), 0, 0, true},
+		"one of another name":        {long(other), 0, 0, true},
 		"one whose end is not there": {long(written("last", before)), 1, 0, false},
 	} {
 		whole := historyOf(t, "run", "", c.writes...)
@@ -555,6 +930,9 @@ func TestTaskOfARun(t *testing.T) {
 		b := service(func(request any) (proto.Message, error) {
 			switch r := request.(type) {
 			case *workflowservice.PollWorkflowTaskQueueRequest:
+				if r.GetNamespace() != "space" || r.GetTaskQueue().GetName() != "soloist:n" {
+					t.Errorf("%s: asked for a task by %v", what, r)
+				}
 				return &workflowservice.PollWorkflowTaskQueueResponse{
 					TaskToken: []byte("task"), StartedEventId: int64(len(whole.Events)), History: &history.History{Events: whole.Events[:half]}, NextPageToken: []byte("more"),
 					WorkflowExecution: &common.WorkflowExecution{WorkflowId: "soloist:n", RunId: "run"},
@@ -571,6 +949,9 @@ func TestTaskOfARun(t *testing.T) {
 			return noReply(request)
 		}).backend()
 		err := b.continueAsNew(t.Context(), "n")
+		if c.responded && (string(response.GetTaskToken()) != "task" || response.GetNamespace() != "space") {
+			t.Errorf("%s: the response is %v", what, response)
+		}
 		if (err == nil) != c.responded || (response != nil) != c.responded || len(response.GetCommands()) != c.commands {
 			t.Errorf("%s: got %v and the response %v", what, err, response)
 			continue
@@ -578,6 +959,9 @@ func TestTaskOfARun(t *testing.T) {
 		for _, command := range response.GetCommands() {
 			next := command.GetContinueAsNewWorkflowExecutionCommandAttributes()
 			e, err := parse(next.GetInput())
+			if command.GetCommandType() != enums.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION {
+				t.Errorf("%s: the command is %v", what, command)
+			}
 			if err != nil || e.Version != c.writes[len(c.writes)-1].Version || next.GetWorkflowType().GetName() != "soloist" || next.GetTaskQueue().GetName() != "soloist:n" || next.GetWorkflowTaskTimeout().AsDuration() != taskTimeout {
 				t.Errorf("%s: continued by %v, %v", what, next, err)
 			}
@@ -602,6 +986,7 @@ func TestEntriesOfOthers(t *testing.T) {
 		"another encoding":          {payload("binary/encrypted", good)},
 		"something behind it":       {payload(encoding, good+good)},
 		"no version":                {payload(encoding, strings.Replace(good, `"v"`, `""`, 1))},
+		"no version, replacing one": {payload(encoding, strings.Replace(deletion, `"v"`, `""`, 1))},
 		"a version of its own":      {payload(encoding, strings.Replace(deletion, `"u"`, `"v"`, 1))},
 		"no granted_at":             {payload(encoding, `{"name":"n","version":"v"}`)},
 		"a field that is not known": {payload(encoding, strings.Replace(good, `"name"`, `"owner":"x","name"`, 1))},
