@@ -44,6 +44,13 @@ func begin(t testing.TB, s *Store, options pgx.TxOptions) pgx.Tx {
 	return tx
 }
 
+// blocks reports whether somebody waits for a transaction.
+func blocks(t testing.TB, s *Store, tx pgx.Tx) bool {
+	t.Helper()
+	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))"
+	return one[int](t, s.pool, waiting, int(tx.Conn().PgConn().PID())) > 0
+}
+
 func TestWorkAndMarkCommitTogether(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	work := s.tables.schema + ".work"
@@ -366,7 +373,7 @@ func TestChoicePassesByALockedName(t *testing.T) {
 				return true
 			default:
 			}
-			if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", int(tx.Conn().PgConn().PID())) == 0 {
+			if !blocks(t, s, tx) {
 				return false
 			}
 			t.Errorf("a choice among %q waits for the transaction", names)

@@ -163,7 +163,8 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// Tables of version 1 have no lines, and those of version 2 neither floors nor a secret. Migrate makes them, and what is held stays held.
+// Tables of version 1 have no lines, and those of version 2 neither floors nor a secret. Migrate makes them, and what
+// is held stays held.
 func TestOlderSchema(t *testing.T) {
 	for version := 1; version < schemaVersion; version++ {
 		s := fresh(t, server(t).URL)
@@ -173,7 +174,8 @@ func TestOlderSchema(t *testing.T) {
 		}
 		run(t, s.pool, "DROP TABLE "+s.tables.floor)
 		floor := lease.Token + time.Hour.Microseconds()
-		run(t, s.pool, "ALTER TABLE "+s.tables.meta+" DROP COLUMN secret, ADD COLUMN floor bigint NOT NULL DEFAULT $1", pgx.QueryExecModeSimpleProtocol, floor)
+		run(t, s.pool, "ALTER TABLE "+s.tables.meta+" DROP COLUMN secret, ADD COLUMN floor bigint NOT NULL DEFAULT $1",
+			pgx.QueryExecModeSimpleProtocol, floor)
 		run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = $1", version)
 		said := fmt.Sprintf("version %d", version)
 		err := tryRelease(s, lease)
@@ -181,7 +183,8 @@ func TestOlderSchema(t *testing.T) {
 			t.Errorf("a release in tables of %s: %v", said, err)
 		}
 		says(t, err, "run soloist migrate up")
-		if _, err := try(reopen(t, s), "other", "a", time.Minute); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), said) {
+		if _, err := try(reopen(t, s), "other", "a", time.Minute); !errors.Is(err, store.ErrSchema) ||
+			!strings.Contains(err.Error(), said) {
 			t.Errorf("the first claim of a handle in tables of %s: %v", said, err)
 		}
 		if f := finding(t, s, "schema"); f.Level != store.LevelError || !strings.Contains(f.Found, said) {
@@ -201,8 +204,8 @@ func TestOlderSchema(t *testing.T) {
 		if size := one[int](t, s.pool, "SELECT length(secret) FROM "+s.tables.meta); size != 32 {
 			t.Errorf("the secret has %d bytes", size)
 		}
-		if n := one[int](t, s.pool, "SELECT count(*) FROM information_schema.columns WHERE table_schema = $1 AND table_name = 'soloist_meta' AND column_name = 'floor'",
-			s.tables.schema); n != 0 {
+		const floors = "SELECT count(*) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname = 'floor'"
+		if n := one[int](t, s.pool, floors, s.tables.meta); n != 0 {
 			t.Error("the floor is still where it was")
 		}
 		if other := take(t, s, "other", "a", time.Minute); other.Token <= floor {

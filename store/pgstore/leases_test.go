@@ -52,7 +52,8 @@ func TestLeasesOfOneRowKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Of each row of a batch there is one answer, and another if it was changed. What does not fit is unknown, of that row or, if it is about another one, of all.
+// Of each row of a batch there is one answer, and another if it was changed. What does not fit is unknown, of that
+// row or, if it is about another one, of all.
 func TestAnswersAboutLeases(t *testing.T) {
 	s := &Store{}
 	seen, changed := left{row: "a", live: true}, left{row: "a", changed: true, live: true, mark: 7}
@@ -80,7 +81,8 @@ func TestAnswersAboutLeases(t *testing.T) {
 			continue
 		}
 		got := found["a"]
-		if (got.wrong != nil) != (c.says != "") || got.wrong != nil && (!errors.Is(got.wrong, store.ErrUnknown) || !strings.Contains(got.wrong.Error(), c.says)) {
+		if (got.wrong != nil) != (c.says != "") || got.wrong != nil && (!errors.Is(got.wrong, store.ErrUnknown) ||
+			!strings.Contains(got.wrong.Error(), c.says)) {
 			t.Errorf("%s: %v; want an unknown outcome that says %q", what, got.wrong, c.says)
 		}
 		if got.wrong = nil; got != c.want {

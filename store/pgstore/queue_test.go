@@ -333,7 +333,8 @@ func TestPlaceOfTheHolderEnds(t *testing.T) {
 	}
 }
 
-// Who waits, and finds the name free or forgotten, has no place in the line any more: its own release would hand the name over to it again, when nobody waits there.
+// Who waits, and finds the name free or forgotten, has no place in the line any more: its own release would hand the
+// name over to it again, when nobody waits there.
 func TestPlaceEndsWithAGrant(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	if _, err := s.Watch(t.Context(), []string{"free", "forgotten"}); err != nil { // so that releases look at the line
@@ -342,7 +343,8 @@ func TestPlaceEndsWithAGrant(t *testing.T) {
 	s.hub.mu.Lock()
 	inbox := s.hub.listen.inbox.Load()
 	s.hub.mu.Unlock()
-	for name, change := range map[string]string{"free": "UPDATE %s SET lock_until = locked_at WHERE name = $1", "forgotten": "DELETE FROM %s WHERE name = $1"} {
+	for name, change := range map[string]string{"free": "UPDATE %s SET lock_until = locked_at WHERE name = $1",
+		"forgotten": "DELETE FROM %s WHERE name = $1"} {
 		before := take(t, s, name, "a", time.Hour)
 		for _, holder := range []string{"b", "c"} {
 			if _, _, _, err := s.stand(background, claim(name, holder, time.Hour), inbox); !errors.Is(err, store.ErrHeld) {
@@ -696,7 +698,8 @@ func TestAnotherCallOfAWaiter(t *testing.T) {
 	}
 }
 
-// Who has left a line, and cannot find out whether the name was handed over before that, is told that it is not known.
+// Who has left a line, and cannot find out whether the name was handed over before that, is told that it is not
+// known.
 func TestLeavingThatCannotBeMadeSureOfIsUnknown(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	take(t, s, "name", "a", time.Hour)
@@ -721,8 +724,8 @@ func TestLeavingThatCannotBeMadeSureOfIsUnknown(t *testing.T) {
 	}
 }
 
-// Who is leaving a line at this moment is passed by, in a batch of releases as alone, and nobody waits for that: a name that is handed over to one who has been told that it has
-// left would be nobody's until the lease ends.
+// Who is leaving a line at this moment is passed by, in a batch of releases as alone, and nobody waits for that: a
+// name that is handed over to one who has been told that it has left would be nobody's until the lease ends.
 func TestWhoIsLeavingIsPassedBy(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	alive := reopen(t, s)
@@ -748,12 +751,11 @@ func TestWhoIsLeavingIsPassedBy(t *testing.T) {
 			errs, err := s.Release(background, leases)
 			released <- errors.Join(append(errs, err)...)
 		}()
-		pid := int(tx.Conn().PgConn().PID())
 		eventually(t, "the release is over, or waits", func() bool {
 			if len(released) > 0 {
 				return true
 			}
-			if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", pid) == 0 {
+			if !blocks(t, s, tx) {
 				return false
 			}
 			t.Errorf("%d others: the release waits for who is leaving", others)
@@ -776,8 +778,8 @@ func TestWhoIsLeavingIsPassedBy(t *testing.T) {
 	}
 }
 
-// An heir's token is greater than that of the lease before, also where that is ahead of the server's clock. A name whose token cannot grow is released all the same: it is handed
-// over to nobody.
+// An heir's token is greater than that of the lease before, also where that is ahead of the server's clock. A name
+// whose token cannot grow is released all the same: it is handed over to nobody.
 func TestTokensOfAHandOver(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	for _, others := range []int{0, 1} { // released in the same batch
@@ -825,19 +827,19 @@ func TestTokensOfAHandOver(t *testing.T) {
 	}
 }
 
-// Who waits for a name that is free, and whose row somebody's transaction has locked, is told soon to look again. Nobody would hand it over, so there is no place in the line.
+// Who waits for a name that is free, and whose row somebody's transaction has locked, is told soon to look again.
+// Nobody would hand it over, so there is no place in the line.
 func TestWaitingForALockedName(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	release(t, s, take(t, s, "name", "a", time.Minute))
 	tx := begin(t, s, pgx.TxOptions{})
 	run(t, tx, "SELECT FROM "+s.tables.records+" FOR UPDATE")
 	answer := waits(s, "name", "b")
-	pid := int(tx.Conn().PgConn().PID())
 	eventually(t, "there is an answer, or it waits for the transaction", func() bool {
 		if len(answer) > 0 {
 			return true
 		}
-		if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", pid) == 0 {
+		if !blocks(t, s, tx) {
 			return false
 		}
 		t.Error("it waits for the transaction")

@@ -108,9 +108,10 @@ func TestImpossibleAnswers(t *testing.T) {
 	lease := store.Release{Name: "name", Holder: "a", Token: 7}
 	for what, c := range map[string]struct{ says, row string }{
 		"changed NULL": {"NULL", "('name'::text, NULL::boolean, true, false, 0::bigint, NULL::text)"},
-		"no row":       {"no row", ""}, "another name": {`"other"`, "('other'::text, true, true, false, 0::bigint, NULL::text)"},
-		"two rows": {"too many", "('name'::text, false, true, false, 0::bigint, NULL::text), ('name'::text, false, true, false, 0::bigint, NULL::text)"},
-		"NULL":     {"NULL", "('name'::text, true, NULL::boolean, false, 0::bigint, NULL::text)"},
+		"no row":       {"no row", ""},
+		"another name": {`"other"`, "('other'::text, true, true, false, 0::bigint, NULL::text)"},
+		"two rows":     {"too many", "('name'::text, false, true, false, 0::bigint, NULL::text), ('name'::text, false, true, false, 0::bigint, NULL::text)"},
+		"NULL":         {"NULL", "('name'::text, true, NULL::boolean, false, 0::bigint, NULL::text)"},
 	} {
 		row, filter := c.row, ""
 		if row == "" {
@@ -122,7 +123,8 @@ func TestImpossibleAnswers(t *testing.T) {
 		unbelievable(t, what+", of extend", 0, tryExtend(s, lease, time.Minute), c.says)
 	}
 	for what, row := range map[string]string{
-		"before NULL": "('name'::text, true, true, NULL::boolean, 0::bigint, NULL::text)", "mark NULL": "('name'::text, true, true, false, NULL::bigint, NULL::text)",
+		"before NULL": "('name'::text, true, true, NULL::boolean, 0::bigint, NULL::text)",
+		"mark NULL":   "('name'::text, true, true, false, NULL::bigint, NULL::text)",
 	} {
 		s.sql.releaseOne = rowsOf(parametersLease, row)
 		unbelievable(t, what, 0, tryRelease(s, lease), "NULL")

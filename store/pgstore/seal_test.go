@@ -84,13 +84,16 @@ func FuzzSealed(f *testing.F) {
 	})
 }
 
-// Words are news only if they are of a hand-over, whole and possible: others can be sent again on the channel of a process that waits.
+// Words are news only if they are of a hand-over, whole and possible: others can be sent again on the channel of a
+// process that waits.
 func TestWordsThatAreNews(t *testing.T) {
 	const latest = int64(1) << 53
 	heir := heirOf("name", "a")
 	id := int64(uint64(heir) << 8)
 	for flags, want := range map[int64]news{
-		1: {asked: 5, token: 7, after: 4 * µs}, 3: {asked: 5, token: 7, after: 4 * µs, waits: true}, 5: {asked: 5, token: 7, after: 4 * µs, more: true},
+		1: {asked: 5, token: 7, after: 4 * µs},
+		3: {asked: 5, token: 7, after: 4 * µs, waits: true},
+		5: {asked: 5, token: 7, after: 4 * µs, more: true},
 		7: {asked: 5, token: 7, after: 4 * µs, waits: true, more: true},
 	} {
 		if to, n, ok := (words{5, 7, 9, id | flags}).news(); !ok || to != heir || n != want {
@@ -103,8 +106,10 @@ func TestWordsThatAreNews(t *testing.T) {
 		}
 	}
 	for _, w := range []words{
-		{standsFor("name"), 7, 0, 0}, {5, 7, 9, id}, {5, 7, 9, id | 2}, {5, 7, 9, id | 4}, {5, 7, 9, id | 6}, {5, 7, 9, id | 9}, {5, 7, 9, id | 17}, {5, 7, 9, id | 129},
-		{5, 0, 9, id | 1}, {5, -7, 9, id | 1}, {-1, 7, 9, id | 1}, {5, 7, -1, id | 1}, {latest + 1, 7, latest, id | 1}, {5, 7, latest + 1, id | 1},
+		{standsFor("name"), 7, 0, 0}, {5, 7, 9, id}, {5, 7, 9, id | 2}, {5, 7, 9, id | 4}, {5, 7, 9, id | 6},
+		{5, 7, 9, id | 9}, {5, 7, 9, id | 17}, {5, 7, 9, id | 129},
+		{5, 0, 9, id | 1}, {5, -7, 9, id | 1}, {-1, 7, 9, id | 1}, {5, 7, -1, id | 1},
+		{latest + 1, 7, latest, id | 1}, {5, 7, latest + 1, id | 1},
 	} {
 		if to, n, ok := w.news(); ok {
 			t.Errorf("%v: taken for news for %d, %+v", w, to, n)

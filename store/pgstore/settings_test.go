@@ -309,7 +309,8 @@ func setBeforeAcquire(cfg *pgxpool.Config, fn func(context.Context, *pgx.Conn) b
 	cfg.BeforeAcquire = fn //nolint:staticcheck // as in prepare
 }
 
-// Through a pooler no statement is prepared, for the next one may go to another session of the server: that of a completion in the caller's transaction neither.
+// Through a pooler no statement is prepared, for the next one may go to another session of the server: that of a
+// completion in the caller's transaction neither.
 func TestNothingIsPreparedThroughAPooler(t *testing.T) {
 	s := fresh(t, server(t).URL, "pool_max_conns", "1")
 	s.fits.Store(true)
@@ -327,8 +328,10 @@ func TestNothingIsPreparedThroughAPooler(t *testing.T) {
 	}
 	release(t, s, lease)
 	var prepared []string
-	sql := "SELECT coalesce(array_agg(left(statement, 100)), '{}') FROM pg_prepared_statements WHERE strpos(statement, $1::text) > 0"
-	if err := s.pool.QueryRow(background, sql, pgx.QueryExecModeExec, s.tables.records).Scan(&prepared); err != nil || len(prepared) > 0 {
+	sql := "SELECT coalesce(array_agg(left(statement, 100)), '{}') FROM pg_prepared_statements " +
+		"WHERE strpos(statement, $1::text) > 0"
+	if err := s.pool.QueryRow(background, sql, pgx.QueryExecModeExec, s.tables.records).Scan(&prepared); err != nil ||
+		len(prepared) > 0 {
 		t.Errorf("prepared: %q, %v", prepared, err)
 	}
 }
@@ -344,7 +347,8 @@ func (c *hangingUp) Close() error {
 	return c.Conn.Close()
 }
 
-// What a call stops waiting for is not cancelled at the server: a commit whose wait for a standby is cancelled is in force, and lost in a failover.
+// What a call stops waiting for is not cancelled at the server: a commit whose wait for a standby is cancelled is in
+// force, and lost in a failover.
 func TestWhatIsNotWaitedForIsNotCancelled(t *testing.T) {
 	owner := fresh(t, server(t).URL)
 	lease := take(t, owner, "name", "a", time.Hour)
@@ -377,7 +381,8 @@ func TestWhatIsNotWaitedForIsNotCancelled(t *testing.T) {
 		extended <- err
 	}()
 	eventually(t, "the call waits", func() bool {
-		return one[int](t, tx, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = $1::text::regclass", owner.tables.records) > 0
+		return one[int](t, tx, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = $1::text::regclass",
+			owner.tables.records) > 0
 	})
 	cancel()
 	if err := <-extended; !errors.Is(err, store.ErrUnknown) {
@@ -394,5 +399,7 @@ func TestWhatIsNotWaitedForIsNotCancelled(t *testing.T) {
 	if err := tx.Rollback(background); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was not cancelled is in force", func() bool { return recordOf(t, owner, "name").Left > 2*time.Hour })
+	eventually(t, "what was not cancelled is in force", func() bool {
+		return recordOf(t, owner, "name").Left > 2*time.Hour
+	})
 }

@@ -229,7 +229,8 @@ func TestSweepForgetsPlaces(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	run(t, s.pool, "INSERT INTO "+s.tables.line+` (name, holder, asked, since, ttl, inbox, told, until)
 		SELECT 'name', h, n, 1, 1, 1, now(), now() AT TIME ZONE 'UTC' + i
-		FROM (VALUES ('gone', 1, interval '-1 second'), ('waits', 1, '1 hour'), ('asked again', 1, '-1 second'), ('asked again', 2, '1 hour')) AS v (h, n, i)`)
+		FROM (VALUES ('gone', 1, interval '-1 second'), ('waits', 1, '1 hour'), ('asked again', 1, '-1 second'),
+			('asked again', 2, '1 hour')) AS v (h, n, i)`)
 	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
 		t.Errorf("%d records forgotten, %v", n, err)
 	}
@@ -239,7 +240,8 @@ func TestSweepForgetsPlaces(t *testing.T) {
 	}
 }
 
-// A sweep waits for nobody, and forgets no record that somebody is taking at this moment, though it looks as it may be forgotten.
+// A sweep waits for nobody, and forgets no record that somebody is taking at this moment, though it looks as it may
+// be forgotten.
 func TestSweepLeavesWhatIsBeingTaken(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	for _, name := range []string{"free", "taken"} {
@@ -261,12 +263,11 @@ func TestSweepLeavesWhatIsBeingTaken(t *testing.T) {
 		n, err := s.Sweep(background, 10)
 		swept <- result{n, err}
 	}()
-	pid := int(tx.Conn().PgConn().PID())
 	eventually(t, "the sweep is over, or waits", func() bool {
 		if len(swept) > 0 {
 			return true
 		}
-		if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", pid) == 0 {
+		if !blocks(t, s, tx) {
 			return false
 		}
 		t.Error("the sweep waits for a claim")

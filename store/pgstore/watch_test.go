@@ -579,8 +579,8 @@ func TestWatchOfAListenerThatCannotListenAnyMore(t *testing.T) {
 	}
 }
 
-// The end of a lease wakes those who watch its name, each of them, and once: what somebody sends again who has read it wakes nobody, however many other names
-// have been watched since.
+// The end of a lease wakes those who watch its name, each of them, and once: what somebody sends again who has read
+// it wakes nobody, however many other names have been watched since.
 func TestEndsThatAreSentAgainWakeNobody(t *testing.T) {
 	var h hub
 	h.init(&Store{})
@@ -616,8 +616,10 @@ func TestEndsThatAreSentAgainWakeNobody(t *testing.T) {
 		token, at, last int64
 		want            int
 	}{
-		{"name", 7, 0, 0, 2}, {"name", 7, 0, 0, 0}, {"name", 6, 0, 0, 0}, {"name", 6, 9, 0, 0}, {"name", 8, 0, 1, 0}, // of a hand-over
-		{"name", 8, 3, 0, 2}, {"name", 8, 3, 0, 0}, {"name", 8, 2, 0, 0}, {"name", 8, 4, 0, 2}, {"nobody's", 9, 0, 0, 0}, {"other", 5, 0, 0, 1}, {"name", 9, 0, 0, 2},
+		{"name", 7, 0, 0, 2}, {"name", 7, 0, 0, 0}, {"name", 6, 0, 0, 0}, {"name", 6, 9, 0, 0},
+		{"name", 8, 0, 1, 0}, // of a hand-over
+		{"name", 8, 3, 0, 2}, {"name", 8, 3, 0, 0}, {"name", 8, 2, 0, 0}, {"name", 8, 4, 0, 2}, {"nobody's", 9, 0, 0, 0},
+		{"other", 5, 0, 0, 1}, {"name", 9, 0, 0, 2},
 	} {
 		if woken := ends(c.name, c.token, c.at, c.last, first, second, other); woken != c.want {
 			t.Errorf("%d: token %d at %d of %q: %d are woken, want %d", i, c.token, c.at, c.name, woken, c.want)
@@ -644,8 +646,9 @@ func TestEndsThatAreSentAgainWakeNobody(t *testing.T) {
 	}
 }
 
-// A listener whose connection is there, and on which nothing comes any more, such as one to a server that has gone without a word, finds that out and listens on another
-// one. Those who watch are woken, for what was missed is not known.
+// A listener whose connection is there, and on which nothing comes any more, such as one to a server that has gone
+// without a word, finds that out and listens on another one. Those who watch are woken, for what was missed is not
+// known.
 func TestListeningGoesOnAfterASilentConnection(t *testing.T) {
 	t.Parallel() // it takes as long as the listener waits for an answer
 	owner := fresh(t, server(t).URL)
@@ -689,7 +692,8 @@ func TestListenerIsNotEndedForItsIdleness(t *testing.T) {
 	eventually(t, "another session that came later is ended", func() bool {
 		return one[int](t, db, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
 	})
-	if n := one[int](t, db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", inbox); n != 1 {
+	if n := one[int](t, db, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1
+		AND classid::bigint << 32 | objid::bigint = $1`, inbox); n != 1 {
 		t.Errorf("%d sessions hold the lock of the listener's inbox; want the one that it began with", n)
 	}
 }
