@@ -349,6 +349,31 @@ func TestDeletedLogOfABusyProcess(t *testing.T) {
 	})
 }
 
+// What is in a deleted log is not brought into the file when another program writes into a new log already: the pages of the two
+// would mix.
+func TestDeletedLogIsNotRescuedBesideOneInUse(t *testing.T) {
+	s := openAt(t, newPath(t))
+	take(t, s, "mine", "a", time.Hour)
+	must(t, os.Remove(s.path+"-wal"), os.Remove(s.path+"-shm"))
+	write(t, s.path+"-wal", "what another program has committed")
+	long := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(s.path, long, long))
+	changed := func() bool {
+		t.Helper()
+		must(t, s.file.rescue())
+		info, err := os.Stat(s.path)
+		must(t, err)
+		return info.ModTime().After(long.Add(time.Minute))
+	}
+	if changed() {
+		t.Error("the file is written beside another log")
+	}
+	must(t, os.Remove(s.path+"-wal"))
+	if !changed() {
+		t.Error("the log that nobody else has is not brought into the file")
+	}
+}
+
 // A file that is opened again has another count of commits, which may say the same number as the one before. What was released meanwhile is seen all the same.
 func TestWatchGoesOnInAFileThatIsOpenedAgain(t *testing.T) {
 	s := openAt(t, newPath(t))
