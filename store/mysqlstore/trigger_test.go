@@ -24,29 +24,34 @@ func TestTriggersThatChangeWhatIsWritten(t *testing.T) {
 			"the release":  "released = 1",
 			"the request":  "call_id = NEW.call_id + 1000",
 			"all requests": "call_id = 0",
+			"the number":   "call_id = NEW.call_id + 1",
 		} {
 			t.Run(m.name+"/"+what, func(t *testing.T) {
 				db := connect(t, mariadb(t).URL, m.driver)
 				s := open(t, db, m.config)
-				first := take(t, s, "bad", "a")
-				release(t, s, store.Release{Name: "bad", Holder: "a", Token: first.Token})
-				table := s.table(s.cfg.Table)
-				exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+table+" FOR EACH ROW IF NEW.name = 'bad' THEN SET NEW."+sets+"; END IF")
+				first := map[string]int64{}
+				for _, name := range []string{"bad", "worse"} {
+					first[name] = take(t, s, name, "a").Token
+					release(t, s, store.Release{Name: name, Holder: "a", Token: first[name]})
+				}
+				exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+s.table(s.cfg.Table)+
+					" FOR EACH ROW IF NEW.name IN ('bad', 'worse') THEN SET NEW."+sets+"; END IF")
 				believed := func(claims ...store.Claim) {
 					t.Helper()
 					outs, err := s.Acquire(ctx, claims)
 					if err != nil || outs[0].Err != nil {
 						return
 					}
-					r := heldBy(t, s, "bad", claims[0].Holder)
-					if got := outs[0].Grant.Token; got <= first.Token || got != r.Token || r.Left < claims[0].TTL/2 {
-						t.Errorf("granted %+v after the token %d, and the record is %+v", outs[0].Grant, first.Token, r)
+					r := heldBy(t, s, claims[0].Name, claims[0].Holder)
+					if got := outs[0].Grant.Token; got <= first[r.Name] || got != r.Token || r.Left < claims[0].TTL/2 {
+						t.Errorf("granted %+v after the token %d, and the record is %+v", outs[0].Grant, first[r.Name], r)
 					}
 				}
 				believed(claim("bad", "b"))
+				believed(claim("worse", "c"), claim("good", "c")) // several have other statements than one
 				believed(claim("bad", "c"), claim("good", "c"))
 				good := take(t, s, "good", "c")
-				if _, err := s.Extend(ctx, []store.Extension{{Name: "bad", Holder: "b", Token: first.Token, TTL: time.Minute}, {Name: "good", Holder: "c", Token: good.Token, TTL: time.Minute}}); err != nil && !errors.Is(err, store.ErrUnknown) {
+				if _, err := s.Extend(ctx, []store.Extension{{Name: "bad", Holder: "b", Token: first["bad"], TTL: time.Minute}, {Name: "good", Holder: "c", Token: good.Token, TTL: time.Minute}}); err != nil && !errors.Is(err, store.ErrUnknown) {
 					t.Errorf("extensions: %v", err)
 				}
 			})
