@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -309,6 +311,77 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 		}
 		if java.unlock(name, 0) {
 			t.Errorf("%s: the dead JVM's unlock frees our lease", name)
+		}
+	}
+}
+
+// A lease that has ended, and whose lock ShedLock has taken since, is none of ours: nothing is completed under it, and
+// its holder may have another name.
+func TestLeaseThatShedLockHasTakenOver(t *testing.T) {
+	s, java := sharedTable(t, shedlock.Documented)
+	lease := acquire(t, s, store.Claim{Name: "lock/report", Holder: "a", TTL: time.Millisecond})[0]
+	if lease.Err != nil {
+		t.Fatal(lease.Err)
+	}
+	java.locks("report")
+	tx := begin(t, s.db, nil)
+	for _, c := range []store.Completion{{}, {Mark: 1}, {State: []byte("done")}} {
+		c.Name, c.Holder, c.Token = "lock/report", "a", lease.Grant.Token
+		if err := s.Complete(t.Context(), tx, c); !errors.Is(err, store.ErrLost) {
+			t.Errorf("completing %+v: %v, want ErrLost", c, err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a name that has no row, and one that has
+		i, g, err := s.Choose(t.Context(), []string{"lock/report", "lock/other"}, claim("", "a"))
+		if i != 1 || err != nil {
+			t.Fatalf("chosen was %d, %+v, %v; want the name that ShedLock does not have", i, g, err)
+		}
+		release(t, s, store.Release{Name: "lock/other", Holder: "a", Token: g.Token, Retain: time.Hour})
+	}
+	r := heldBy(t, s, "lock/report", "jvm-1")
+	if !java.unlock("report", 0) {
+		t.Error("ShedLock does not unlock what it has taken over")
+	}
+	if g := take(t, s, "lock/report", "a"); g.Token <= r.Token || len(g.State) > 0 || g.ExpiredAge != 0 {
+		t.Errorf("after ShedLock's lock with the token %d: %+v", r.Token, g)
+	}
+}
+
+// Records and the rows of which only ShedLock knows are listed in one order, by prefix, from a name on and over pages, each once.
+func TestListOfRowsOfShedLock(t *testing.T) {
+	s, java := sharedTable(t, shedlock.Documented)
+	java.changed("INSERT INTO shedlock(name, lock_until, locked_at, locked_by) " +
+		"SELECT CONCAT('n', LPAD(seq, 4, '0')), '2020-01-01', '2020-01-01', 'jvm-1' FROM seq_1_to_300")
+	all := []string{"element/n/1", "job/n0300", "lock/m", "plain"}
+	for i := 1; i < 300; i++ {
+		all = append(all, fmt.Sprintf("lock/n%04d", i))
+	}
+	slices.Sort(all)
+	for _, name := range []string{"element/n/1", "job/n0300", "lock/m", "lock/n0002", "lock/n0130", "plain"} {
+		take(t, s, name, "a")
+	}
+	for _, c := range [][2]string{
+		{"", ""}, {"lock/", ""}, {"lock/n01", ""}, {"lock/n0150", ""}, {"lo", ""}, {"lock0", ""}, {"job/", ""},
+		{"element/", ""}, {"m", ""}, {"n", ""}, {"", "lock/n0129"}, {"lock/n", "lock/n0200"}, {"", "job/n0300"}, {"", "lock/"},
+		{"", "lock/n"}, {"", "locks"}, {"p", "lock/n0001"},
+	} {
+		var want, got []string
+		for _, name := range all {
+			if strings.HasPrefix(name, c[0]) && name > c[1] {
+				want = append(want, name)
+			}
+		}
+		for r, err := range s.ListAfter(t.Context(), c[0], c[1]) {
+			if err != nil || len(got) > len(all) {
+				t.Fatalf("%d are listed, and more: %v", len(got), err)
+			}
+			got = append(got, r.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with %q, after %q: %d are listed, want %d: %q", c[0], c[1], len(got), len(want), got)
 		}
 	}
 }
