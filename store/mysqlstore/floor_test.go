@@ -82,6 +82,23 @@ func TestSweepLeavesWhatIsLocked(t *testing.T) {
 	heldBy(t, s, "new", "b")
 }
 
+// A sweep of more records than it forgets at once forgets as many as it may. No token of any part is above the floor.
+func TestSweepInParts(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{})
+	const greatest = math.MaxInt64 / 2
+	exec(t, db, "INSERT INTO "+s.table(s.cfg.Table)+" (name, lock_until, locked_at, locked_by, holder, released, token) "+
+		"SELECT CONCAT('n', seq), '2020-01-01', '2020-01-01', 'a', 'a', 1, "+intLiteral(greatest)+" - seq FROM seq_0_to_2299")
+	for _, sweep := range []struct{ limit, want int }{{1500, 1500}, {1, 1}, {5000, 799}, {10, 0}} {
+		if n, err := s.Sweep(t.Context(), sweep.limit); n != sweep.want || err != nil {
+			t.Fatalf("a sweep of %d has forgotten %d, %v; want %d", sweep.limit, n, err, sweep.want)
+		}
+	}
+	if token := take(t, s, "new", "b").Token; token <= greatest {
+		t.Errorf("token %d of a name that may have been forgotten, after %d", token, int64(greatest))
+	}
+}
+
 // A claim that stands still while one of its names is granted, released and swept has read the floor before, and the sweep waits for it.
 func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	ctx := context.Background()

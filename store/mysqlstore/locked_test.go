@@ -257,6 +257,33 @@ func TestChoiceTriesLockedNamesAgain(t *testing.T) {
 	}
 }
 
+// What a holder has released, or had until its end, is not what it has: it is granted another name, or that one anew.
+func TestChoiceOfAFormerHolder(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, m.driver)
+			s := open(t, db, m.config)
+			names := []string{"lingers", "ended"}
+			lingers, ended := take(t, s, "lingers", "a"), take(t, s, "ended", "a")
+			release(t, s, store.Release{Name: "lingers", Holder: "a", Token: lingers.Token, Linger: 2 * time.Hour})
+			exec(t, db, "UPDATE "+s.table(s.cfg.Table)+" SET lock_until = locked_at WHERE name = 'ended'")
+			i, g, err := s.Choose(t.Context(), names, claim("", "a"))
+			if i != 1 || err != nil || g.Token <= ended.Token || g.ExpiredAge <= 0 {
+				t.Fatalf("chosen was %d, %+v, %v; want what has ended, anew after the token %d", i, g, err, ended.Token)
+			}
+			i, again, err := s.Choose(t.Context(), names, claim("", "a"))
+			if i != 1 || err != nil || again.Token != g.Token || again.ExpiredAge != 0 {
+				t.Errorf("chosen again was %d, %+v, %v; want the same as %+v", i, again, err, g)
+			}
+			var held *store.HeldError
+			i, _, err = s.Choose(t.Context(), names, claim("", "b"))
+			if i != 1 || !errors.As(err, &held) || held.Record.Holder != "a" || held.Record.Name != "ended" {
+				t.Errorf("another is told %d, %v; want what will be free first", i, err)
+			}
+		})
+	}
+}
+
 // A transaction of the caller's commits work and mark together.
 func TestComplete(t *testing.T) {
 	for _, isolation := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelSerializable} {
@@ -302,17 +329,33 @@ func TestComplete(t *testing.T) {
 			if err := do(c, true); !errors.As(err, &done) || done.Record.Mark != 5 || done.Record.Holder != "a" || worked() != 1 {
 				t.Errorf("completing again answered %v", err)
 			}
+			r := done.Record
+			if r.Token != g.Token || string(r.State) != "done" || r.Left < 50*time.Minute || r.Left > time.Hour || r.Age <= 0 {
+				t.Errorf("completing again tells of %+v", r)
+			}
 			if err := do(store.Completion{Name: "x", Holder: "a", Token: g.Token, State: []byte("more")}, true); err != nil {
 				t.Errorf("a completion without a mark: %v", err)
 			}
 			if g := acquire(t, s, claim("x", "a"))[0].Grant; g.Mark != 5 || string(g.State) != "more" {
 				t.Errorf("the record is %+v", g)
 			}
-			c.Mark = 6
+			if err := do(store.Completion{Name: "x", Holder: "a", Token: g.Token, Mark: 6}, true); err != nil {
+				t.Errorf("a completion without a state: %v", err)
+			}
+			if g := acquire(t, s, claim("x", "a"))[0].Grant; g.Mark != 6 || string(g.State) != "more" {
+				t.Errorf("the record is %+v", g)
+			}
+			if err := do(store.Completion{Name: "x", Holder: "a", Token: g.Token, State: []byte{}}, true); err != nil {
+				t.Errorf("a completion that clears the state: %v", err)
+			}
+			if g := acquire(t, s, claim("x", "a"))[0].Grant; g.Mark != 6 || len(g.State) != 0 {
+				t.Errorf("the record is %+v", g)
+			}
+			c.Mark = 7
 			for what, wrong := range map[string]store.Completion{
-				"another token":  {Name: "x", Holder: "a", Token: g.Token + 1, Mark: 6},
-				"another holder": {Name: "x", Holder: "b", Token: g.Token, Mark: 6},
-				"another name":   {Name: "y", Holder: "a", Token: g.Token, Mark: 6},
+				"another token":  {Name: "x", Holder: "a", Token: g.Token + 1, Mark: 7},
+				"another holder": {Name: "x", Holder: "b", Token: g.Token, Mark: 7},
+				"another name":   {Name: "y", Holder: "a", Token: g.Token, Mark: 7},
 				"no mark":        {Name: "x", Holder: "b", Token: g.Token},
 			} {
 				if err := do(wrong, true); !errors.Is(err, store.ErrLost) {
@@ -321,11 +364,11 @@ func TestComplete(t *testing.T) {
 			}
 			release(t, s, store.Release{Name: "x", Holder: "a", Token: g.Token})
 			second := take(t, s, "x", "b")
-			if err := do(c, true); !errors.Is(err, store.ErrLost) || worked() != 2 {
+			if err := do(c, true); !errors.Is(err, store.ErrLost) || worked() != 4 {
 				t.Errorf("completing a lease that was taken over: %v, %d works", err, worked())
 			}
 			release(t, s, store.Release{Name: "x", Holder: "b", Token: second.Token, Linger: time.Hour})
-			if err := do(store.Completion{Name: "x", Holder: "b", Token: second.Token, Mark: 6}, true); !errors.Is(err, store.ErrLost) {
+			if err := do(store.Completion{Name: "x", Holder: "b", Token: second.Token, Mark: 7}, true); !errors.Is(err, store.ErrLost) {
 				t.Errorf("completing a lease that was released and lingers: %v", err)
 			}
 			over := acquire(t, s, store.Claim{Name: "over", Holder: "a", TTL: time.Millisecond})[0].Grant
@@ -434,6 +477,48 @@ func TestEndedLeaseThatCannotBeLookedAt(t *testing.T) {
 	close(look.goes)
 	if err := <-answered; !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLost) || w.lost.Load() != 1 {
 		t.Errorf("somebody has locked the row, and %d looks at it were lost: %v", w.lost.Load(), err)
+	}
+}
+
+// A lease that looks as if it had ended, because a transaction that extends it was not committed yet, is looked at again when it
+// has been: it is live, and is extended or released.
+func TestEndedLeaseThatIsExtendedMeanwhile(t *testing.T) {
+	s, w := wired(t, Config{}, nil)
+	db := connect(t, mariadb(t).URL, nil)
+	table := s.table(s.cfg.Table)
+	for verb, change := range map[string]func(token int64) ([]error, error){
+		"Extend": func(token int64) ([]error, error) {
+			return s.Extend(t.Context(), []store.Extension{{Name: "name", Holder: "a", Token: token, TTL: time.Hour}})
+		},
+		"Release": func(token int64) ([]error, error) {
+			return s.Release(t.Context(), []store.Release{{Name: "name", Holder: "a", Token: token}})
+		},
+	} {
+		exec(t, db, "DELETE FROM "+table)
+		token := take(t, s, "name", "a").Token
+		exec(t, db, "UPDATE "+table+" SET lock_until = locked_at")
+		if errs, err := change(token); err != nil || !errors.Is(errs[0], store.ErrLost) { // and the session prepares what it does
+			t.Fatalf("%s of a lease that has ended: %v, %v", verb, errs, err)
+		}
+		tx := begin(t, db, nil)
+		exec(t, tx, "UPDATE "+table+" SET lock_until = UTC_TIMESTAMP(6) + INTERVAL 30 MINUTE")
+		look, answered := w.keepBack("SKIP LOCKED"), make(chan error, 1)
+		go func() {
+			errs, err := change(token)
+			answered <- errors.Join(append(errs, err)...)
+		}()
+		select {
+		case <-look.is:
+		case err := <-answered:
+			t.Fatalf("%s: nobody has looked whether somebody has locked the row: %v", verb, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+		close(look.goes)
+		if err := <-answered; err != nil {
+			t.Errorf("%s of a lease that another transaction has just extended: %v", verb, err)
+		}
 	}
 }
 

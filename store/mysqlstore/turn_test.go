@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,6 +179,38 @@ func TestWithoutTurns(t *testing.T) {
 			released(t, s, name, "first", first.Token)
 			woken(t, wake)
 		})
+	}
+}
+
+// TestTurnsLeaveConnections: who waits for many names takes no more connections for turns than can be spared, and is
+// woken all the same.
+func TestTurnsLeaveConnections(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{})
+	for most, turns := range map[int]int{0: mostTurns, 6: 3, 2: 1} {
+		one := another(t, s)
+		db.SetMaxOpenConns(most)
+		wakes := map[string]<-chan struct{}{}
+		tokens := map[string]int64{}
+		for i := range mostTurns + 2 {
+			name := fmt.Sprintf("%d/%d", most, i)
+			tokens[name] = granted(t, s, name, "first").Token
+			wake, end := watched(t, one, name)
+			defer end()
+			wakes[name] = wake
+		}
+		one.turns.mu.Lock()
+		if n := len(one.turns.of); n != turns {
+			t.Errorf("of %d connections turns take %d, want %d", most, n, turns)
+		}
+		one.turns.mu.Unlock()
+		for name, wake := range wakes {
+			released(t, s, name, "first", tokens[name])
+			woken(t, wake)
+		}
+		if err := one.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
