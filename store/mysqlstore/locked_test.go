@@ -368,7 +368,8 @@ func TestComplete(t *testing.T) {
 				t.Errorf("completing a lease that was taken over: %v, %d works", err, worked())
 			}
 			release(t, s, store.Release{Name: "x", Holder: "b", Token: second.Token, Linger: time.Hour})
-			if err := do(store.Completion{Name: "x", Holder: "b", Token: second.Token, Mark: 7}, true); !errors.Is(err, store.ErrLost) {
+			lingers := store.Completion{Name: "x", Holder: "b", Token: second.Token, Mark: 7}
+			if err := do(lingers, true); !errors.Is(err, store.ErrLost) {
 				t.Errorf("completing a lease that was released and lingers: %v", err)
 			}
 			over := acquire(t, s, store.Claim{Name: "over", Holder: "a", TTL: time.Millisecond})[0].Grant
@@ -480,8 +481,8 @@ func TestEndedLeaseThatCannotBeLookedAt(t *testing.T) {
 	}
 }
 
-// A lease that looks as if it had ended, because a transaction that extends it was not committed yet, is looked at again when it
-// has been: it is live, and is extended or released.
+// A lease that looks as if it had ended, because a transaction that extends it was not committed yet, is looked at
+// again when it has been: it is live, and is extended or released.
 func TestEndedLeaseThatIsExtendedMeanwhile(t *testing.T) {
 	s, w := wired(t, Config{}, nil)
 	db := connect(t, mariadb(t).URL, nil)
@@ -497,7 +498,8 @@ func TestEndedLeaseThatIsExtendedMeanwhile(t *testing.T) {
 		exec(t, db, "DELETE FROM "+table)
 		token := take(t, s, "name", "a").Token
 		exec(t, db, "UPDATE "+table+" SET lock_until = locked_at")
-		if errs, err := change(token); err != nil || !errors.Is(errs[0], store.ErrLost) { // and the session prepares what it does
+		// The session prepares what it does by the way.
+		if errs, err := change(token); err != nil || !errors.Is(errs[0], store.ErrLost) {
 			t.Fatalf("%s of a lease that has ended: %v, %v", verb, errs, err)
 		}
 		tx := begin(t, db, nil)

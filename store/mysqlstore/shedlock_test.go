@@ -350,7 +350,8 @@ func TestLeaseThatShedLockHasTakenOver(t *testing.T) {
 	}
 }
 
-// Records and the rows of which only ShedLock knows are listed in one order, by prefix, from a name on and over pages, each once.
+// Records and the rows of which only ShedLock knows are listed in one order, by prefix, from a name on and over pages,
+// each once.
 func TestListOfRowsOfShedLock(t *testing.T) {
 	s, java := sharedTable(t, shedlock.Documented)
 	java.changed("INSERT INTO shedlock(name, lock_until, locked_at, locked_by) " +
@@ -365,8 +366,8 @@ func TestListOfRowsOfShedLock(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{"", ""}, {"lock/", ""}, {"lock/n01", ""}, {"lock/n0150", ""}, {"lo", ""}, {"lock0", ""}, {"job/", ""},
-		{"element/", ""}, {"m", ""}, {"n", ""}, {"", "lock/n0129"}, {"lock/n", "lock/n0200"}, {"", "job/n0300"}, {"", "lock/"},
-		{"", "lock/n"}, {"", "locks"}, {"p", "lock/n0001"},
+		{"element/", ""}, {"m", ""}, {"n", ""}, {"", "lock/n0129"}, {"lock/n", "lock/n0200"}, {"", "job/n0300"},
+		{"", "lock/"}, {"", "lock/n"}, {"", "locks"}, {"p", "lock/n0001"},
 	} {
 		var want, got []string
 		for _, name := range all {

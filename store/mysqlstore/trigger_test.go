@@ -51,7 +51,11 @@ func TestTriggersThatChangeWhatIsWritten(t *testing.T) {
 				believed(claim("worse", "c"), claim("good", "c")) // several have other statements than one
 				believed(claim("bad", "c"), claim("good", "c"))
 				good := take(t, s, "good", "c")
-				if _, err := s.Extend(ctx, []store.Extension{{Name: "bad", Holder: "b", Token: first["bad"], TTL: time.Minute}, {Name: "good", Holder: "c", Token: good.Token, TTL: time.Minute}}); err != nil && !errors.Is(err, store.ErrUnknown) {
+				_, err := s.Extend(ctx, []store.Extension{
+					{Name: "bad", Holder: "b", Token: first["bad"], TTL: time.Minute},
+					{Name: "good", Holder: "c", Token: good.Token, TTL: time.Minute},
+				})
+				if err != nil && !errors.Is(err, store.ErrUnknown) {
 					t.Errorf("extensions: %v", err)
 				}
 			})

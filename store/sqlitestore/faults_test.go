@@ -349,8 +349,8 @@ func TestDeletedLogOfABusyProcess(t *testing.T) {
 	})
 }
 
-// What is in a deleted log is not brought into the file when another program writes into a new log already: the pages of the two
-// would mix.
+// What is in a deleted log is not brought into the file when another program writes into a new log already: the pages
+// of the two would mix.
 func TestDeletedLogIsNotRescuedBesideOneInUse(t *testing.T) {
 	s := openAt(t, newPath(t))
 	take(t, s, "mine", "a", time.Hour)

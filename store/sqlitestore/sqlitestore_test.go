@@ -19,8 +19,8 @@ func TestStoreInBatches(t *testing.T) {
 	storetest.Run(t, h)
 }
 
-// A claim that is not valid takes nothing, in a batch either, and also of a name that is known and free, which is granted in one
-// statement.
+// A claim that is not valid takes nothing, in a batch either, and also of a name that is known and free, which is
+// granted in one statement.
 func TestInvalidClaimOfAKnownName(t *testing.T) {
 	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
 	s := openWith(t, newPath(t), h.clocks())
