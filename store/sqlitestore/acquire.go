@@ -140,13 +140,14 @@ func (t *tx) acquire(claims []store.Claim, outcomes []store.Outcome) error {
 
 // take grants a free name; r is its record, nil if it has none.
 func (t *tx) take(r *record, c store.Claim) (store.Outcome, error) {
+	var floor int64
+	if err := t.row(sqlFloor, nil, &floor); err != nil {
+		return store.Outcome{}, err
+	}
 	if r == nil {
 		r = &record{released: true}
-		if err := t.row(sqlFloor, nil, &r.token); err != nil {
-			return store.Outcome{}, err
-		}
 	}
-	g, err := r.next(t.now, t.wall, c.Above)
+	g, err := r.next(t.now, t.wall, max(c.Above, floor))
 	if err != nil {
 		return store.Outcome{Err: err}, nil
 	}

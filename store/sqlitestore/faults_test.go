@@ -252,6 +252,38 @@ func TestTokensGrowOverAnOlderCopy(t *testing.T) {
 	}
 }
 
+// A lease that is live in an older copy is left to its holder, and the token of the next one is above those of the file that the copy
+// has replaced.
+func TestTokensGrowOverALeaseInAnOlderCopy(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	lease := take(t, s, "name", "a", time.Hour)
+	copied, db := filepath.Join(t.TempDir(), "copy.db"), raw(t, path)
+	exec(t, db, "VACUUM INTO '"+copied+"'")
+	must(t, db.Close())
+	release(t, s, lease)
+	h.pass(time.Minute)
+	last := take(t, s, "name", "b", time.Minute)
+	h.uptime, h.wall = h.uptime+time.Minute, h.wall-100*time.Hour
+	must(t, os.Rename(copied, path))
+	_, err := try(s, "name", "c", time.Minute)
+	var held *store.HeldError
+	if !errors.As(err, &held) || held.Record.Holder != "a" || held.Record.Token != lease.Token {
+		t.Fatalf("in the copy the name is %v", err)
+	}
+	errs, err := s.Extend(background, []store.Extension{{Name: "name", Holder: "a", Token: lease.Token, TTL: time.Hour}})
+	must(t, append(errs, err)...)
+	for _, over := range []func(){func() { h.pass(time.Hour) }, func() { release(t, s, lease) }} {
+		over()
+		next := take(t, s, "name", "c", time.Minute)
+		if next.Token <= last.Token {
+			t.Errorf("token %d follows %d", next.Token, last.Token)
+		}
+		lease = next
+	}
+}
+
 // A name of a deleted file that has used up its tokens leaves the others theirs.
 func TestLastTokenOfADeletedFileHarmsItsNameOnly(t *testing.T) {
 	s := openAt(t, newPath(t))

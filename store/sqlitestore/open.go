@@ -74,10 +74,7 @@ func (s *Store) identify(ctx context.Context, f *file, before os.FileInfo) error
 func (s *Store) keepFloor(f *file) error {
 	floor := s.floor.Load()
 	m, err := f.write.meta()
-	if err != nil || m.floor >= floor {
-		return err
-	}
-	if _, err = f.write.exec(sqlRaise, floor, f.clock.now()); err == nil {
+	if err == nil && m.floor < floor {
 		_, err = f.write.exec(sqlMetaFloor, floor)
 	}
 	return err

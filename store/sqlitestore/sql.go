@@ -31,7 +31,6 @@ var (
 	sqlForgettable   = load("forgettable")
 	sqlForget        = load("forget")
 	sqlLast          = load("last")
-	sqlRaise         = load("raise")
 	sqlVersion       = load("version")
 )
 

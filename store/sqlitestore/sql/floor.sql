@@ -1,2 +1,2 @@
--- No parameters. One row: the floor for the tokens of names without a record.
+-- No parameters. One row: the floor: each token that is given is above it.
 SELECT floor FROM meta

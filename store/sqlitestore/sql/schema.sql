@@ -5,7 +5,7 @@ CREATE TABLE meta (
   clock TEXT    NOT NULL, -- 'boottime' or 'wall'
   boot  TEXT    NOT NULL, -- the boot whose clock the times are of; '' for the wall clock
   wall  INTEGER NOT NULL, -- wall clock minus that clock, when it was last looked at
-  floor INTEGER NOT NULL  -- no token of a forgotten record is above it
+  floor INTEGER NOT NULL  -- no token of a forgotten record, or of a file that lay here before, is above it
 ) STRICT;
 CREATE TABLE records (
   name     TEXT    NOT NULL PRIMARY KEY,
