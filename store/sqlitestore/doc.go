@@ -30,8 +30,8 @@
 //
 // # Tokens
 //
-// A token is the greater of the name's last token + 1 and the wall clock in microseconds. When records are forgotten,
-// the greatest of their tokens stays in the file as the floor for names that have no record.
+// A token is the greatest of the name's last token + 1, the floor of the file + 1, and the wall clock in microseconds. The floor is the greatest
+// token of the records that were forgotten, and of a file that was here before this one and that a process had open.
 //
 // # When the file goes away
 //
