@@ -150,6 +150,7 @@ type field struct {
 	grant    store.Grant // of x
 	heir     <-chan store.Outcome
 	woken    <-chan struct{}
+	missing  *etcdstore.Missing // the client of s, which can be that
 }
 
 func (f *field) take() {
@@ -325,7 +326,9 @@ var errands = []errand{
 	{"a watch", (*field).take, func(f *field) (err error) {
 		ctx, cancel := context.WithCancel(background)
 		f.Cleanup(cancel)
-		f.woken, err = f.s.Watch(ctx, []string{"a"})
+		if f.woken, err = f.s.Watch(ctx, []string{"a"}); err == nil && f.woken == nil {
+			err = errWrong
+		}
 		return err
 	}, nil, func(f *field) {
 		if err := f.releases(0); err != nil {
@@ -345,9 +348,12 @@ var errands = []errand{
 	}, func(f *field) error { _, err := f.s.Sweep(background, 10); return err }, func(f *field) bool { return f.record().Name == "" }, nil, false},
 	{"a list", (*field).take, func(f *field) error {
 		n := 0
-		for _, err := range f.s.List(background, "a") {
-			if err != nil {
+		for r, err := range f.s.List(background, "a") {
+			switch {
+			case err != nil:
 				return err
+			case r.Free() || r.Holder != "x":
+				return fmt.Errorf("%+v: %w", r, errWrong)
 			}
 			n++
 		}
@@ -379,7 +385,7 @@ func TestEachRequestFails(t *testing.T) {
 			for _, how := range stumbles {
 				client := server.stumbling(t)
 				for k, failed := int64(1), true; failed; k++ {
-					t.Run(fmt.Sprintf("request %d %s", k, how.how), func(t *testing.T) { failed = e.try(t, server, client, how, k) })
+					t.Run(fmt.Sprintf("request %d %s", k, how.how), func(t *testing.T) { failed = e.try(t, server, client, how, breaks(client, how, k)) })
 					if k == 40 {
 						t.Fatal("there are requests without an end")
 					}
@@ -389,17 +395,49 @@ func TestEachRequestFails(t *testing.T) {
 	}
 }
 
-// try does an errand whose request k fails. It reports false if there is no such request.
-func (e errand) try(t *testing.T, server *server, client *stumbling, how stumble, k int64) (failed bool) {
+// breaks has the request k of a client fail from then on. What it returns reports whether that has happened.
+func breaks(client *stumbling, how stumble, k int64) func(*field) func() bool {
+	return func(*field) func() bool {
+		client.left.Store(k)
+		client.as.Store(&how)
+		return func() bool { return client.as.Swap(nil) == nil }
+	}
+}
+
+// TestEachLookForAClientFails lets a store not get a client for each request of each operation, one after the other. The same is promised as in TestEachRequestFails, and nothing of what was not asked
+// for is made up.
+func TestEachLookForAClientFails(t *testing.T) {
+	server := shared(t)
+	how := stumble{"has no client", false, errMissing, errMissing}
+	for _, e := range errands {
+		t.Run(e.what, func(t *testing.T) {
+			t.Parallel()
+			client := server.stumbling(t)
+			for k, failed := int64(1), true; failed; k++ {
+				t.Run(fmt.Sprintf("request %d %s", k, how.how), func(t *testing.T) {
+					failed = e.try(t, server, client, how, func(f *field) func() bool { return f.missing.Miss(k) })
+				})
+				if k == 40 {
+					t.Fatal("there are requests without an end")
+				}
+			}
+		})
+	}
+}
+
+var errMissing = errors.New("there is no client")
+
+// try does an errand one request of which fails in a way that begins with fail. It reports false if there is no such request.
+func (e errand) try(t *testing.T, server *server, client *stumbling, how stumble, fail func(*field) (has func() bool)) (failed bool) {
 	below := prefix()
 	f := &field{T: t, server: server, below: below, s: on(t, client.Client, below), other: server.open(t, below)}
+	f.missing = f.s.CanMiss(errMissing)
 	if e.before != nil {
 		e.before(f)
 	}
-	client.left.Store(k)
-	client.as.Store(&how)
+	has := fail(f)
 	err := e.do(f)
-	failed = client.as.Swap(nil) == nil
+	failed = has()
 	done := e.done == nil || e.done(f)
 	switch {
 	case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrHeld), errors.Is(err, errWrong), err != nil && !failed:
