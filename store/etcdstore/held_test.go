@@ -401,3 +401,46 @@ func TestLingersOfOneBatch(t *testing.T) {
 		}
 	}
 }
+
+// TestChoiceThatOthersTakeAllTheTime: a name that was seen free, and that somebody else has got by then, is not chosen; the next free one is. When that happens each time, the choice is refused for a while.
+func TestChoiceThatOthersTakeAllTheTime(t *testing.T) {
+	server := shared(t)
+	for _, all := range []bool{false, true} {
+		below := prefix()
+		client, other := server.fated(t), server.open(t, below)
+		s := on(t, client.Client, below)
+		if _, err := acquire(background, s, "session", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		names, times, token := []string{"a", "b", "c"}, 0, int64(0)
+		var taken fate
+		taken.then = func(carryOut func()) {
+			name := names[times%2]
+			if times++; all {
+				client.next.Store(&taken)
+				if token != 0 { // so that one is free each time
+					releaseOf(t, other, names[times%2], "y", token)
+				}
+			}
+			got, err := claimed(t, other, name)
+			if err != nil {
+				t.Errorf("taking %s: %v", name, err)
+			}
+			token = got.Token
+			carryOut()
+		}
+		client.next.Store(&taken)
+		of := names
+		if all {
+			of = names[:2]
+		}
+		i, got, err := s.Choose(background, of, store.Claim{Holder: "x", TTL: time.Hour})
+		var held *store.HeldError
+		switch {
+		case all && (!errors.As(err, &held) || held.Record.Name != "a" || held.Record.Left <= 0 || got.Token != 0 || times < 16):
+			t.Errorf("after %d times: %d, %+v, %v, want that a is held for a while", times, i, got, err)
+		case !all && (err != nil || of[i] != "b" || got.Token == 0 || times != 1):
+			t.Errorf("after %d times: %d, %+v, %v, want b", times, i, got, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,5 +86,74 @@ func TestSweepLeavesWhatLingers(t *testing.T) {
 	}
 	if _, err := acquire(background, s, "a", time.Hour); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("got %v while the name lingers", err)
+	}
+}
+
+// TestForeignKeysInAList: keys that something else has written below the prefix, and that are no record of a name, are no names: neither a list nor a sweep has anything of them.
+func TestForeignKeysInAList(t *testing.T) {
+	server, below := shared(t), prefix()
+	s := server.open(t, below)
+	if _, err := acquire(background, s, "m", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	const old = `{"v":2,"holder":"x","ttl_ns":0,"granted":1,"released":true,"forget":1}`
+	foreign := []string{"a", "\trecord", "b\x01c\trecord", "d\trecords", "e\t", "f\trecord\t", "z\twaiting"}
+	for _, key := range foreign {
+		server.put(t, below+"n/"+key, old)
+	}
+	server.put(t, below+"n/n\trecord", old)
+	var names []string
+	for r, err := range s.List(background, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, r.Name)
+	}
+	if !slices.Equal(names, []string{"m", "n"}) {
+		t.Errorf("a list has %q, want m and n", names)
+	}
+	if n, err := s.Sweep(background, 100); n != 1 || err != nil {
+		t.Errorf("a sweep forgot %d, %v, want n only", n, err)
+	}
+	for _, key := range foreign {
+		if reply, err := server.client.Get(background, below+"n/"+key); err != nil || reply.Count != 1 {
+			t.Errorf("the key %q was deleted, %v", key, err)
+		}
+	}
+}
+
+// TestSweepGoesOn: one sweep looks at a thousand records, and the next goes on behind them; when it has come to the end, the next begins anew.
+func TestSweepGoesOn(t *testing.T) {
+	const names, each, looks = 1300, 100, 1000
+	server, below := shared(t), prefix()
+	s := server.open(t, below)
+	put := func(i int, forget string) clientv3.Op {
+		return clientv3.OpPut(fmt.Sprintf("%sn/%06d\trecord", below, i), `{"v":2,"holder":"x","ttl_ns":0,"granted":1,"released":true`+forget+`}`)
+	}
+	const forget = `,"forget":1`
+	for from := 0; from < names; from += each {
+		var ops []clientv3.Op
+		for i := from; i < from+each; i++ {
+			ops = append(ops, put(i, ""))
+		}
+		if _, err := server.client.Txn(background).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := server.client.Txn(background).Then(put(0, forget), put(looks-1, forget), put(looks, forget), put(names-1, forget)).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{2, 2, 0, 0} {
+		if n, err := s.Sweep(background, names); n != want || err != nil {
+			t.Errorf("sweep %d forgot %d, %v, want %d", i+1, n, err, want)
+		}
+	}
+	if _, err := server.client.Txn(background).Then(put(0, forget), put(names-1, forget)).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 1} {
+		if n, err := s.Sweep(background, names); n != want || err != nil {
+			t.Errorf("after that, sweep %d forgot %d, %v, want %d", i+1, n, err, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -22,6 +24,8 @@ type watching struct {
 	ctx     context.Context
 	begun   int64
 	replies chan *etcdserverpb.WatchResponse
+	silent  atomic.Bool   // the watches that are asked for from then on do not begin
+	ignored chan struct{} // each of those
 }
 
 func (s *watching) open(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -36,6 +40,10 @@ func (s *watching) Context() context.Context     { return s.ctx }
 
 func (s *watching) SendMsg(request any) error {
 	if request.(*etcdserverpb.WatchRequest).GetCreateRequest() != nil { //nolint:forcetypeassert // of the only stream
+		if s.silent.Load() {
+			s.ignored <- struct{}{}
+			return nil
+		}
 		s.replies <- &etcdserverpb.WatchResponse{WatchId: s.begun, Created: true}
 		s.begun++
 	}
@@ -381,4 +389,73 @@ func TestWatchesThatEnd(t *testing.T) {
 			close(w.replies[1])
 		})
 	})
+}
+
+// TestWatchThatDoesNotBegin: who waits for the watch of a name, or for that of the sessions, to begin waits for it no longer than there is time, and no longer than the store is open. Nothing is left of
+// the watch, and no other one begins on a store that is closed.
+func TestWatchThatDoesNotBegin(t *testing.T) {
+	for _, sessions := range []bool{false, true} {
+		for _, closes := range []bool{false, true} {
+			server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10), ignored: make(chan struct{}, 10)}
+			client, s := server.store(t)
+			if !sessions { // their watch has begun
+				ctx, cancel := context.WithCancel(t.Context())
+				before, err := s.Watch(ctx, []string{"before"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				cancel()
+				for range before { // until its end
+				}
+			}
+			server.silent.Store(true)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			failed, want := make(chan error, 1), context.Canceled
+			go func() { _, err := s.Watch(ctx, []string{"a", "b"}); failed <- err }()
+			<-server.ignored
+			if closes {
+				want = store.ErrClosed
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				cancel()
+			}
+			if err := <-failed; !errors.Is(err, want) || errors.Is(err, store.ErrClosed) != closes {
+				t.Errorf("of the sessions: %v, the store is closed: %v: got %v, want %v", sessions, closes, err, want)
+			}
+			s.watches.mu.Lock()
+			if n := len(s.watches.names); n > 0 || s.vanish.isOpen() != (!sessions && !closes) {
+				t.Errorf("of the sessions: %v, the store is closed: %v: %d names are watched still, and the sessions: %v", sessions, closes, n, s.vanish.isOpen())
+			}
+			s.watches.mu.Unlock()
+			if !closes {
+				continue
+			}
+			if err := s.begin(t.Context(), client, &standing{opening: make(chan struct{}, 1)}, watcher{from: "a", lost: func() {}}); !errors.Is(err, store.ErrClosed) {
+				t.Errorf("a standing watch of a store that is closed: %v", err)
+			}
+			if _, err := s.subscribe(client, &s.watches, s.follow, &wake{names: []string{"a"}}); !errors.Is(err, store.ErrClosed) || len(s.watches.names) > 0 {
+				t.Errorf("a watch of a name of a store that is closed: %v, and %d are watched", err, len(s.watches.names))
+			}
+		}
+	}
+}
+
+// TestWatchThatAnotherBegins: who waits until somebody else has begun a standing watch waits no longer than there is time.
+func TestWatchThatAnotherBegins(t *testing.T) {
+	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
+	client, s := server.store(t)
+	w := standing{opening: make(chan struct{}, 1)}
+	w.opening <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.begin(ctx, client, &w, watcher{from: "a", lost: func() {}}); !errors.Is(err, context.Canceled) || w.isOpen() || server.begun > 0 {
+		t.Errorf("%v, %d watches were begun, want that its time is over", err, server.begun)
+	}
+	<-w.opening
+	if err := s.begin(t.Context(), client, &w, watcher{from: "a", lost: func() {}}); err != nil || !w.isOpen() {
+		t.Errorf("the next one: %v, it is open: %v", err, w.isOpen())
+	}
 }
