@@ -49,6 +49,28 @@ func TestCallsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestNoWatch: a store that is closed, and a caller who has given up, watch nothing.
+func TestNoWatch(t *testing.T) {
+	f := newFake(t)
+	s := on(t, f.addr(), "soloist")
+	var asked atomic.Int64
+	f.meets(func(http.ResponseWriter, *http.Request, func()) bool { asked.Add(1); return false })
+	given, up := context.WithCancel(background)
+	up()
+	if _, err := s.Watch(given, []string{"a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who has given up: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Watch(background, []string{"a"}); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a store that is closed: %v", err)
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("Consul was asked %d times", n)
+	}
+}
+
 // A counted context counts what is to be called at its end.
 type counted struct {
 	context.Context

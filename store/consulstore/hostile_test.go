@@ -670,6 +670,92 @@ func TestListThatIsNotWhole(t *testing.T) {
 	}
 }
 
+// TestListOfNothing: that there are no keys is believed only if a read of one says so, too, and a list that cannot be read is not one of no names.
+func TestListOfNothing(t *testing.T) {
+	f := newFake(t)
+	f.fill(t, 3)
+	for what, test := range map[string]struct {
+		status int
+		body   string
+		fails  bool // the read that follows
+		says   string
+	}{
+		"not there":             {http.StatusNotFound, "", true, "no leader"},
+		"nonsense":              {http.StatusOK, "<html>", false, "not one of Consul"},
+		"something else":        {http.StatusOK, `{"keys":[]}`, false, "not one of Consul"},
+		"keys that are no text": {http.StatusOK, `["soloist/n0000",1]`, false, "not one of Consul"},
+	} {
+		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+			switch {
+			case r.URL.Query().Has("keys"):
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.body)
+			case test.fails:
+				http.Error(w, "No cluster leader", http.StatusInternalServerError)
+			default:
+				return false
+			}
+			return true
+		})
+		s := on(t, f.addr(), "soloist")
+		if all, err := list(s); !says(err, test.says) {
+			t.Errorf("%s: %d records, %v, want an error that says %q", what, len(all), err, test.says)
+		}
+		if n, err := s.Sweep(background, 10); n != 0 || !says(err, test.says) {
+			t.Errorf("%s: a sweep forgot %d, %v, want an error that says %q", what, n, err, test.says)
+		}
+	}
+	if n := len(f.entries); n != 3 {
+		t.Errorf("%d records are left, want 3", n)
+	}
+}
+
+// TestUnreadableBesideOthers: lists and sweeps come to all names, also if the key of one is that of no name, or its record cannot be read. They say so of each, and leave it where it is.
+func TestUnreadableBesideOthers(t *testing.T) {
+	f := newFake(t)
+	f.fill(t, 5)
+	f.mu.Lock()
+	f.entries["soloist/n0001"].Value = []byte("held")
+	f.entries["soloist/=zz"] = &entry{Key: "soloist/=zz", Value: f.entries["soloist/n0002"].Value, ModifyIndex: f.index}
+	f.mu.Unlock()
+	s := on(t, f.addr(), "soloist")
+	all, err := list(s)
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Name)
+	}
+	if !slices.Equal(names, []string{"n0000", "n0002", "n0003", "n0004"}) || !says(err, `"soloist/n0001"`) || !says(err, `"soloist/=zz"`) {
+		t.Errorf("%q, %v, want the others, and an error that names both", names, err)
+	}
+	if n, err := s.Sweep(background, 100); n != 4 || !says(err, `"soloist/n0001"`) || !says(err, `"soloist/=zz"`) {
+		t.Errorf("a sweep forgot %d, %v, want the others, and an error that names both", n, err)
+	}
+	if n := len(f.entries); n != 2 {
+		t.Errorf("%d keys are left, want the two that cannot be read", n)
+	}
+}
+
+// TestSweepThatCannotRead: a sweep that cannot read some of the records forgets nothing of them, and says so.
+func TestSweepThatCannotRead(t *testing.T) {
+	f := newFake(t)
+	f.fill(t, 3)
+	s := on(t, f.addr(), "soloist")
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if r.URL.Path != "/v1/txn" {
+			return false
+		}
+		http.Error(w, "No cluster leader", http.StatusInternalServerError)
+		return true
+	})
+	if n, err := s.Sweep(background, 10); n != 0 || !says(err, "no leader") {
+		t.Errorf("%d were forgotten, %v, want an error", n, err)
+	}
+	f.meets(nil)
+	if n, err := s.Sweep(background, 10); n != 3 || err != nil {
+		t.Errorf("when they can be read: %d were forgotten, %v, want 3", n, err)
+	}
+}
+
 // TestRecordThatCannotBeWrittenAgain: a time in a record that could be read, and not be written again, keeps nothing else of its batch from being written.
 func TestRecordThatCannotBeWrittenAgain(t *testing.T) {
 	f := newFake(t)
@@ -785,6 +871,7 @@ func TestWatchOfAnotherKey(t *testing.T) {
 	}
 	for what, body := range map[string]func(e string) string{
 		"another": func(e string) string { return "[" + e + "]" }, "two": func(e string) string { return "[" + e + "," + e + "]" }, "none": func(string) string { return "[]" },
+		"one that cannot be read": func(string) string { return `[{"Key":"soloist/a","ModifyIndex":"x"}]` },
 	} {
 		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
 			if r.URL.Path != "/v1/kv/soloist/a" {

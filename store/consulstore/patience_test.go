@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -60,6 +61,20 @@ func (q quietTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	<-request.Context().Done()
 	q.ended <- request.Context().Err()
 	return nil, request.Context().Err()
+}
+
+// TestWatchWhileTheStoreIsClosed: a watch that is about to begin when the store is closed does not begin, and Close need not wait for it.
+func TestWatchWhileTheStoreIsClosed(t *testing.T) {
+	s, err := New(Config{Prefix: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.watches.join(&wake{ch: make(chan struct{}, 1), names: []string{"a"}}); !errors.Is(err, store.ErrClosed) || len(all)+len(s.watches.names) > 0 {
+		t.Errorf("%d names are watched, %v", len(s.watches.names), err)
+	}
 }
 
 // TestQueryEndsWithItsWaiters: when nobody waits for a name any more its query is given up, and does not go on until Consul replies.
