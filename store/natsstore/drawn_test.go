@@ -32,7 +32,21 @@ func TestHeard(t *testing.T) {
 		"somebody has it, and the release is late": {func(w *watch) { w.heard(lease(6, known), false); w.heard(release(5), false) }, -1},
 		"it was drawn, and somebody else has it":   {func(w *watch) { w.heard(lease(6, known), false); w.heard(release(5), true) }, -1},
 		"somebody has it for a shorter time":       {func(w *watch) { w.heard(release(5), false); w.heard(lease(6, known-1), false) }, 0},
-		"a renewal":                                {func(w *watch) { w.heard(lease(5, 1), false) }, -1},
+		"somebody has it for a shorter time, and the release is late": {func(w *watch) {
+			w.heard(lease(6, known-1), false)
+			w.heard(release(5), false)
+		}, 0},
+		"it was drawn, and somebody else has it for a shorter time": {func(w *watch) {
+			w.heard(lease(6, known-1), false)
+			w.heard(release(5), true)
+		}, 0},
+		"somebody had it for a shorter time, and the release before is late": {func(w *watch) {
+			w.heard(lease(6, known-1), false)
+			w.heard(gone(7), false)
+			w.heard(release(5), false)
+		}, -1},
+		"a renewal is late": {func(w *watch) { w.heard(lease(6, known-1), false); w.heard(lease(5, known-1), false) }, -1},
+		"a renewal":         {func(w *watch) { w.heard(lease(5, 1), false) }, -1},
 		"released again": {func(w *watch) {
 			w.heard(release(5), false)
 			w.heard(lease(6, known), false)

@@ -270,6 +270,58 @@ func TestEndedWatchIsNotDrawn(t *testing.T) {
 	}
 }
 
+// TestShorterLeaseWakes: who was not chosen, and hears that somebody has the name for a shorter time than the lease
+// that it was refused by, looks at once when that can end.
+func TestShorterLeaseWakes(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	holder := made(t, js, natsstore.Config{Bucket: bucket})
+	s := open(t, connect(t, shared(t).Addr), natsstore.Config{Bucket: bucket})
+	natsstore.OnlyDrawn(s)
+	g, err := acquire(background, holder, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acquire(background, s, "a", "y", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Fatal(err)
+	}
+	wake, err := s.Watch(t.Context(), []string{"b", "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, chosen := "soloist.stored."+bucket+".a", make(chan struct{}, 1)
+	rival, err := js.Conn().QueueSubscribe(subject, "soloist", func(m *nats.Msg) {
+		if m.Header.Get("Soloist-Released") != "" {
+			chosen <- struct{}{}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rival.Unsubscribe() }()
+	at := g.Token
+	report := func(header, value string) { // as the server does
+		at++
+		m := nats.NewMsg(subject)
+		m.Header.Set("Nats-Sequence", fmt.Sprint(at))
+		m.Header.Set(header, value)
+		if err := js.Conn().PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for others := false; !others; { // the server chooses by chance
+		report("Soloist-Released", "1")
+		select {
+		case <-chosen:
+			others = true
+		case <-wake:
+		case <-time.After(servers.Patience):
+			t.Fatal("the server has chosen nobody")
+		}
+	}
+	report("Soloist-TTL", fmt.Sprint(int64(time.Minute)))
+	woken(t, wake)
+}
+
 // TestElectionWakes: a new leader of the bucket may not have reported what the one before it has stored, so waiters look again.
 func TestElectionWakes(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()

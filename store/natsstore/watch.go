@@ -163,9 +163,10 @@ type watch struct {
 // A watched is what a watch has heard of a name.
 type watched struct {
 	name     string
-	sequence uint64      // of the latest message
-	released uint64      // that of a release after which nobody has the name, as far as is known; else 0
-	later    *time.Timer // sends a value then
+	sequence uint64        // of the latest message
+	lease    time.Duration // the TTL that the latest message tells; else 0
+	released uint64        // that of a release after which nobody has the name, as far as is known; else 0
+	later    *time.Timer   // sends a value then
 }
 
 // heard is told of a message. drawn says that the server has chosen this watch.
@@ -178,32 +179,48 @@ func (w *watch) heard(m *nats.Msg, drawn bool) {
 	case w.ended:
 	case of == nil || err != nil: // a leader was elected, or a server reports in another way
 		w.send()
-	case sequence < of.sequence || sequence == of.sequence && !drawn: // the two subscriptions are not in step
+	case sequence < of.sequence: // the two subscriptions are not in step
+		if m.Header.Get(headerReleased) != "" {
+			w.compare(of) // somebody may have taken the name since
+		}
+	case sequence == of.sequence && !drawn: // so it is, too
 	case m.Header.Get(headerReleased) == "":
-		of.sequence = sequence
-		w.taken(of, m.Header.Get(headerLease))
+		of.sequence, of.lease = sequence, leaseOf(m)
+		w.taken(of)
 	case drawn:
-		of.sequence = sequence
+		of.sequence, of.lease = sequence, 0
 		of.forget()
 		w.send()
 	default:
-		of.sequence = sequence
+		of.sequence, of.lease = sequence, 0
 		of.forget()
 		of.released = sequence
 		of.later = time.AfterFunc(w.leave+rand.N(w.leave), func() { w.late(of, sequence) })
 	}
 }
 
-// taken notes that somebody has a name for so many nanoseconds. The caller of Watch knows how long it was taken
-// before, and need not be told unless it can be free sooner. An empty lease is that of a record that was deleted, or
-// of a store that did not report it.
-func (w *watch) taken(of *watched, lease string) {
-	ttl, err := strconv.ParseInt(lease, 10, 64)
-	if err != nil || of.released == 0 {
-		return
+// leaseOf returns for how long somebody has a name. It is 0 for a record that was deleted, or of a store that did not
+// report it.
+func leaseOf(m *nats.Msg) time.Duration {
+	ttl, err := strconv.ParseInt(m.Header.Get(headerLease), 10, 64)
+	if err != nil {
+		return 0
 	}
-	of.forget()
-	if time.Duration(ttl) < w.known(of.name) {
+	return time.Duration(ttl)
+}
+
+// taken notes that somebody has a name.
+func (w *watch) taken(of *watched) {
+	if of.lease != 0 && of.released != 0 {
+		of.forget()
+		w.compare(of)
+	}
+}
+
+// compare sends a value if somebody has taken a name since a release, for a shorter time than the lease that the caller
+// of Watch knows. That one need not be told of a longer one.
+func (w *watch) compare(of *watched) {
+	if of.lease != 0 && of.lease < w.known(of.name) {
 		w.send()
 	}
 }
