@@ -23,9 +23,11 @@ func CaughtUp(ctx context.Context, s *Store, conn *zk.Conn, read func() error) e
 	return s.backend.caughtUp(ctx, conn, read)
 }
 
-// ConflictSince returns what becomes of a change of a name that was refused in a session.
-func ConflictSince(ctx context.Context, s *Store, conn *zk.Conn, session int64, name string) (r casstore.Result) {
-	refused := pending{change{Change: casstore.Change{Name: name, Version: "other.1"}}, &r}
+// ConflictSince returns what becomes of a change of a version of a name that was refused in a session.
+func ConflictSince(
+	ctx context.Context, s *Store, conn *zk.Conn, session int64, name, version string,
+) (r casstore.Result) {
+	refused := pending{change{Change: casstore.Change{Name: name, Version: version}}, &r}
 	s.backend.conflicts(ctx, conn, session, []pending{refused}, 0)
 	return r
 }

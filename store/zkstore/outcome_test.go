@@ -297,6 +297,63 @@ func TestLostChild(t *testing.T) {
 	}
 }
 
+// TestForeignChild: a node to which something else has given a child can be written, and not removed. That harms its
+// own name only, and its error names what is to be deleted; then it can be removed, too.
+func TestForeignChild(t *testing.T) {
+	s, path := shared(t), fresh()
+	a := on(t, s.conn, path)
+	names := []string{"a", "b", "c"}
+	var releases []store.Release
+	for _, name := range names {
+		grant, err := claim(background, a, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, store.Release{Name: name, Holder: "x", Token: grant.Token})
+	}
+	foreign := s.node(t, path, "b") + "/foreign"
+	if _, err := s.conn.Create(foreign, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	errs, err := a.Release(background, releases)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	forgotten := 0
+	servers.Wait(t, "the others to be forgotten", func() bool {
+		n, err := a.Sweep(background, 10)
+		if forgotten += n; forgotten > 2 || !says(err, "another child") || !says(err, "/b") ||
+			errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("forgotten: %d, %v, want that the child of b is in the way", forgotten, err)
+		}
+		return forgotten == 2
+	})
+	if _, _, err := s.conn.Get(s.node(t, path, "b")); err != nil {
+		t.Error(err)
+	}
+	if err := s.conn.Delete(foreign, -1); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Sweep(background, 10); n != 1 || err != nil {
+		t.Errorf("without the child: %d are forgotten, %v", n, err)
+	}
+}
+
+// TestConflictsOfWhatIsNotThere: a node that another process had made, and has removed since, is no node that has lost
+// its child: who was to make it may try again.
+func TestConflictsOfWhatIsNotThere(t *testing.T) {
+	s := shared(t)
+	a := on(t, s.conn, fresh())
+	for version, what := range map[string]string{"": "one that was to make it",
+		"other.1": "one that was to change it"} {
+		r := zkstore.ConflictSince(background, a, s.conn, s.conn.SessionID(), "a", version)
+		if !errors.Is(r.Err, casstore.ErrConflict) || r.Current == nil || r.Current.Name != "a" ||
+			r.Current.Version != "" {
+			t.Errorf("%s: %+v, want a conflict with no node", what, r)
+		}
+	}
+}
+
 // TestForeignNodes: a node that no store has made harms its own name only. With a life that is as long as ZooKeeper lets it be, a write would be longer than the server reads, and it would end the
 // connection, with all that is under way; an ephemeral node is deleted by the server, whoever holds the name.
 func TestForeignNodes(t *testing.T) {
@@ -354,6 +411,10 @@ func TestForeignNodes(t *testing.T) {
 		t.Fatal("two names are in one bucket")
 	}
 	if _, err := s.conn.Create(elsewhere, data, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	// Neither is one that is written in another way than its name.
+	if _, err := s.conn.Create(gopath.Dir(s.node(t, path, "a"))+"/%61", data, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	times := map[string]int{}
@@ -457,10 +518,12 @@ func TestReadsInOneSession(t *testing.T) {
 	if err != nil || reads != 2 {
 		t.Errorf("%d reads, %v, want a second one in the other session", reads, err)
 	}
-	if r := zkstore.ConflictSince(background, via, conn, first, "a"); !errors.Is(r.Err, casstore.ErrConflict) || r.Current != nil {
+	if r := zkstore.ConflictSince(background, via, conn, first, "a", "other.1"); !errors.Is(r.Err,
+		casstore.ErrConflict) || r.Current != nil {
 		t.Errorf("a change that was refused in the session before: %+v, want a conflict, after which the record is read anew", r)
 	}
-	if r := zkstore.ConflictSince(background, via, conn, conn.SessionID(), "a"); !errors.Is(r.Err, casstore.ErrConflict) || r.Current == nil {
+	if r := zkstore.ConflictSince(background, via, conn, conn.SessionID(), "a", "other.1"); !errors.Is(r.Err,
+		casstore.ErrConflict) || r.Current == nil {
 		t.Errorf("a change that was refused in this session: %+v, want the record as it is", r)
 	}
 }
