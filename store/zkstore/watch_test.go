@@ -132,6 +132,36 @@ func TestWatchThatIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestWatchAfterClose: a call that comes to its names when the store is closed waits for none of them, also if it has
+// joined those who wait for another one before, and what it follows is told to nobody.
+func TestWatchAfterClose(t *testing.T) {
+	for what, end := range map[string]func(s *Store){
+		"its watches":  func(s *Store) { s.watches.cancel() },
+		"its requests": func(s *Store) { s.backend.mu.Lock(); s.backend.closed = true; s.backend.mu.Unlock() },
+	} {
+		s, err := open(given{}, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := &wake{ch: make(chan struct{}, 1), names: []string{"a"}}
+		of := &watched{wakes: []*wake{other}, left: make(chan struct{}), set: make(chan struct{})}
+		s.watches.names["a"] = of
+		end(s)
+		one := &wake{ch: make(chan struct{}, 1), names: []string{"a", "b"}}
+		if all, err := s.watches.join(nil, one); !errors.Is(err, store.ErrClosed) || all != nil {
+			t.Errorf("%s have ended: %v, %v", what, all, err)
+		}
+		if !one.closed || len(of.wakes) != 1 || of.wakes[0] != other || other.closed || s.watches.names["b"] != nil {
+			t.Errorf("%s have ended: the call waits still: %t, %d wait for a, and b is followed: %t", what,
+				!one.closed, len(of.wakes), s.watches.names["b"] != nil)
+		}
+		s.backend.closed = false
+		if err := s.Close(); err != nil || !other.closed {
+			t.Errorf("after Close: %v, and the other one has ended: %t", err, other.closed)
+		}
+	}
+}
+
 // TestCloseWaitsForRequests: a request that nobody waits for any more has ended when Close returns: the owner of the connection may close it then.
 func TestCloseWaitsForRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
