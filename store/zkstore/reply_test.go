@@ -79,8 +79,13 @@ func TestWhyStaysUntilThereIsAReply(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if err := c.explain(zk.ErrNoServer); !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
+		for _, err := range []error{zk.ErrNoServer, context.DeadlineExceeded} {
+			if told := c.explain(err); !errors.Is(told, err) || !strings.Contains(told.Error(), want) {
+				t.Errorf("got %v, want %q", told, want)
+			}
+		}
+		if err := c.explain(zk.ErrNoAuth); err != zk.ErrNoAuth { //nolint:errorlint // it has another reason
+			t.Errorf("got %v, want that it is left alone", err)
 		}
 	}
 	dialled("has not replied yet")

@@ -3,7 +3,10 @@ package zkstore_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,5 +179,101 @@ func TestServerWithoutAConfiguration(t *testing.T) {
 	findings, err := a.Examine(background)
 	if err != nil || len(findings) != 3 || findings[0].Subject != "servers" || findings[0].Level != store.LevelUnknown || findings[1].Level != store.LevelOK {
 		t.Errorf("got %+v, %v, want that the number of servers is unknown, and that the rights are there", findings, err)
+	}
+}
+
+// TestServersThatVote: three servers that vote, or five, are right, and the capabilities name them. An even number of
+// servers does no more than one less, and one server alone stops everything when it ends.
+func TestServersThatVote(t *testing.T) {
+	s := shared(t)
+	const instead = "/config-of-others" // as long as the path of the configuration
+	if _, err := s.conn.Create(instead, nil, 0, zk.WorldACL(zk.PermAll)); err != nil &&
+		!errors.Is(err, zk.ErrNodeExists) {
+		t.Fatal(err)
+	}
+	p := newProxy(t, s.Addr)
+	p.asks = func(request []byte) {
+		if i := bytes.Index(request, []byte("/zookeeper/config")); i >= 0 {
+			copy(request[i:], instead)
+		}
+	}
+	a := openURL(t, p.addr(), fresh())
+	for n, want := range map[int]store.Level{
+		0: store.LevelWarning, 2: store.LevelWarning, 3: store.LevelOK, 4: store.LevelWarning, 5: store.LevelOK,
+	} {
+		configuration, name := "", "ZooKeeper, one server"
+		for i := range n {
+			configuration += fmt.Sprintf("server.%d=a:2888:3888:participant\n", i)
+			name = fmt.Sprintf("ZooKeeper, %d servers that vote", n)
+		}
+		configuration += "server.9=a:2888:3888:observer\nversion=1"
+		if _, err := s.conn.Set(instead, []byte(configuration), -1); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := a.Examine(background)
+		if err != nil || findings[0].Subject != "servers" || findings[0].Level != want ||
+			(findings[0].Fix == "") != (want == store.LevelOK) {
+			t.Errorf("%d servers vote: %+v, %v, want first the level %v", n, findings, err, want)
+		}
+		c, err := a.Capabilities(background)
+		if err != nil || c.Backend != name || c.Scope != store.ScopeFleet ||
+			c.Fencing.Answer != store.Yes || c.Durable.Answer != store.Yes || c.Waiting.Answer != store.Yes {
+			t.Errorf("%d servers vote: %+v, %v, want %q", n, c, err, name)
+		}
+	}
+}
+
+// TestReadersAreNoWriters: who may only read is told that it may not write, and an ACL that lets everybody read lets
+// nobody else write.
+func TestReadersAreNoWriters(t *testing.T) {
+	s, path := shared(t), fresh()
+	acl := append(zk.WorldACL(zk.PermRead), zk.DigestACL(zk.PermAll, "soloist", "secret")...)
+	if _, err := s.conn.Create("/test", nil, 0, zk.WorldACL(zk.PermAll)); err != nil &&
+		!errors.Is(err, zk.ErrNodeExists) {
+		t.Fatal(err)
+	}
+	if _, err := s.conn.Create(path, nil, 0, acl); err != nil {
+		t.Fatal(err)
+	}
+	writer := openURL(t, "soloist:secret@"+s.Addr, path)
+	grant, err := claim(background, writer, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := func() (names []string) {
+		names, _, err := s.conn.Children(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	before := children()
+	for who, test := range map[string]struct {
+		by    *zkstore.Store
+		level store.Level
+		found string
+		more  int
+	}{
+		"who may only read": {openURL(t, s.Addr, path), store.LevelError, "may not create nodes below " + path, 0},
+		"who may write":     {writer, store.LevelOK, "may create nodes below " + path, 1},
+	} {
+		findings, err := test.by.Examine(background)
+		if err != nil || len(findings) != 2+test.more {
+			t.Fatalf("%s: %+v, %v", who, findings, err)
+		}
+		if f := findings[1]; f.Subject != "rights" || f.Level != test.level || !strings.Contains(f.Found, test.found) {
+			t.Errorf("%s: %+v, want %q", who, f, test.found)
+		}
+		last := findings[len(findings)-1]
+		if test.more > 0 && (last.Subject != "others" || last.Level != store.LevelOK) {
+			t.Errorf("%s: %+v, want that others may not write", who, last)
+		}
+	}
+	if now := children(); !slices.Equal(now, before) {
+		t.Errorf("the examinations have changed the nodes %q to %q", before, now)
+	}
+	err = extend(background, openURL(t, s.Addr, path), "a", grant.Token, time.Hour)
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("an extension by a reader: %v, want that it is not allowed", err)
 	}
 }

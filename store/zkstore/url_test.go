@@ -30,6 +30,7 @@ func TestURLs(t *testing.T) {
 		"zk://host/a*":                        "such as /soloist",
 		"zk://host/a//b":                      "such as /soloist",
 		"zk://host/a/../b":                    "such as /soloist",
+		"zk://host/a/./b":                     "such as /soloist",
 		"zk://host/a/":                        "such as /soloist",
 		"zk://host/zookeeper/x":               "not below /zookeeper",
 		"zk://host/locks?session=1s":          "there are cafile, certfile, dialtimeout",
@@ -43,13 +44,22 @@ func TestURLs(t *testing.T) {
 		"zookeeper://user:canary@host/locks":  "zk://USER",
 		"zk://user:canary@host/ca nary*":      "such as /soloist",
 		"zk://user:canary@host/x?dialtimeout": "duration",
+
+		"zk://host/" + strings.Repeat("a", 255): "at most 255 bytes",
+		"zk://host/locks?sessiontimeout=99ms":   "100ms to 1h",
+		"zk://host/locks?sessiontimeout=3601s":  "100ms to 1h",
 	} {
 		s, err := zkstore.OpenURL(background, url)
 		if s != nil || !errors.Is(err, store.ErrInvalid) || !says(err, text) || says(err, "nary@") || says(err, "canary") {
 			t.Errorf("%q: %v, want an invalid input that says %q", url, err, text)
 		}
 	}
-	for _, url := range []string{"zk://host", "zk://u:p@a:2182,b,[::1]:2183/apps/soloist?sessiontimeout=10s&dialtimeout=1s", "zk://10.0.0.1/k?tls=true&servername=x"} {
+	for _, url := range []string{
+		"zk://host", "zk://host/" + strings.Repeat("a", 254), "zk://host/.a/b..?sessiontimeout=100ms",
+		"zk://host/zookeepers?sessiontimeout=1h",
+		"zk://u:p@a:2182,b,[::1]:2183/apps/soloist?sessiontimeout=10s&dialtimeout=1s",
+		"zk://10.0.0.1/k?tls=true&servername=x",
+	} {
 		s, err := zkstore.OpenURL(background, url)
 		if err != nil {
 			t.Errorf("%q: %v", url, err)
