@@ -45,8 +45,11 @@ func TestHeard(t *testing.T) {
 			w.heard(gone(7), false)
 			w.heard(release(5), false)
 		}, -1},
-		"a renewal is late": {func(w *watch) { w.heard(lease(6, known-1), false); w.heard(lease(5, known-1), false) }, -1},
-		"a renewal":         {func(w *watch) { w.heard(lease(5, 1), false) }, -1},
+		"a renewal is late": {func(w *watch) {
+			w.heard(lease(6, known-1), false)
+			w.heard(lease(5, known-1), false)
+		}, -1},
+		"a renewal": {func(w *watch) { w.heard(lease(5, 1), false) }, -1},
 		"released again": {func(w *watch) {
 			w.heard(release(5), false)
 			w.heard(lease(6, known), false)
