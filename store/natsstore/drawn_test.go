@@ -70,6 +70,11 @@ func TestHeard(t *testing.T) {
 					if took := time.Since(start); c.want < 0 || took > c.want {
 						t.Errorf("a value after %v, want one within %v", took, c.want)
 					}
+					select {
+					case <-w.wake:
+						t.Errorf("another value after %v", time.Since(start))
+					case <-time.After(time.Hour):
+					}
 				case <-time.After(time.Hour):
 					if c.want >= 0 {
 						t.Errorf("no value, want one within %v", c.want)
