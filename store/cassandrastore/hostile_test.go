@@ -66,6 +66,7 @@ var fates = []struct {
 	{"the server fails", fate{forward: true, reply: failure(gocql.ErrCodeServer)}, true, nil},
 	{"the server is overloaded", fate{forward: true, reply: failure(gocql.ErrCodeOverloaded)}, true, nil},
 	{"too few replicas are there when it is acknowledged", fate{forward: true, reply: failure(gocql.ErrCodeUnavailable, quorum, uint32(2), uint32(1))}, true, nil},
+	{"the reply says nothing", fate{forward: true, op: opResult, reply: []byte{0, 0, 0, 1}}, true, nil},
 	{"too few replicas are there to decide", fate{reply: failure(gocql.ErrCodeUnavailable, serial, uint32(2), uint32(1))}, false, nil},
 	{"too few replicas are there when it is acknowledged in the datacenter", fate{forward: true, reply: failure(gocql.ErrCodeUnavailable, uint16(gocql.LocalQuorum), uint32(2), uint32(1))}, true, nil},
 	{"too few replicas are there to decide in the datacenter", fate{reply: failure(gocql.ErrCodeUnavailable, uint16(gocql.LocalSerial), uint32(2), uint32(1))}, false, nil},
@@ -163,6 +164,114 @@ func TestContendedExtension(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d records, want 1", n)
+	}
+}
+
+// TestContendedWriteThatCannotBeRead: a write whose outcome Cassandra cannot tell is unknown if the row cannot be read,
+// or has been written by something else. It is not sent again: the refusal of the second one would hide what became of
+// the first one.
+func TestContendedWriteThatCannotBeRead(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	used := func(name string) {
+		t.Helper()
+		grant, err := acquire(background, s, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs, err := s.Release(background, []store.Release{{Name: name, Holder: "x", Token: grant.Token}})
+		if err := errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, carried := range []bool{true, false} {
+		for what, unreadable := range map[string]func(name string){
+			"not read": func(string) { p.next.Store(&fate{reply: failure(gocql.ErrCodeServer)}) },
+			"written by something else": func(name string) {
+				server.do(t, `UPDATE `+cfg.Keyspace+`.soloist SET holder = null, version = 'edited' WHERE name = ?`, name)
+			},
+		} {
+			name := fmt.Sprint(what, carried)
+			contended := fate{
+				forward: carried, reply: failure(uint32(gocql.ErrCodeCASWriteUnknown), serial, uint32(1), uint32(2)),
+				before: func() { unreadable(name) },
+			}
+			once := func(verb string, pass int64, do func() error) {
+				t.Helper()
+				sent := p.writes.Load()
+				p.pass.Store(pass)
+				p.nextWrite.Store(&contended)
+				if err := do(); !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("a contended %s, carried out: %t, whose row was %s: %v, want unknown", verb, carried, what, err)
+				}
+				if sent = p.writes.Load() - sent - pass; sent != 1 {
+					t.Errorf("a contended %s, whose row was %s, was sent %d times", verb, what, sent)
+				}
+				server.do(t, `DELETE FROM `+cfg.Keyspace+`.soloist WHERE name = ?`, name) // no later sweep meets it
+			}
+			once("claim", 0, func() error { _, err := acquire(background, s, name); return err })
+			name += " extended"
+			grant, err := acquire(background, s, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			once("extension", 0, func() error {
+				extension := store.Extension{Name: name, Holder: "x", Token: grant.Token, TTL: time.Hour}
+				errs, err := s.Extend(background, []store.Extension{extension})
+				return errors.Join(append(errs, err)...)
+			})
+			name += " and swept"
+			used(name)
+			once("removal", 1, func() error { // the floor of tokens is raised before it
+				n, err := s.Sweep(background, 10)
+				if n != 0 {
+					t.Errorf("a contended removal, whose row was %s, is told as %d records that were forgotten", what, n)
+				}
+				return err
+			})
+		}
+	}
+}
+
+// TestRemovalOfAChangedRow: a row that was written since it was read is not removed: what wrote it may hold the name.
+// That is no error, and the row is what was written.
+func TestRemovalOfAChangedRow(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p, other := newProxy(t, server.Addr), server.open(t, cfg)
+	var sweeps atomic.Bool
+	next := make(chan store.Outcome, 1)
+	p.seen = func(frame []byte) {
+		if !decided(frame) || !sweeps.CompareAndSwap(true, false) {
+			return
+		}
+		outcomes, err := other.Acquire(background, []store.Claim{{Name: "a", Holder: "y", TTL: time.Hour}})
+		if err != nil {
+			outcomes = []store.Outcome{{Err: err}}
+		}
+		next <- outcomes[0]
+	}
+	s := on(t, p.session(t), cfg)
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token}})
+	if err := errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	sweeps.Store(true)
+	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d records were forgotten, %v; want none, and no error", n, err)
+	}
+	if o := <-next; o.Err != nil || o.Grant.Token <= grant.Token {
+		t.Errorf("the claim in between: %+v", o)
+	}
+	var held *store.HeldError
+	if _, err := acquire(background, s, "a"); !errors.As(err, &held) || held.Record.Holder != "y" {
+		t.Errorf("got %v, want that y holds the name", err)
 	}
 }
 

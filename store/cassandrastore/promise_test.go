@@ -1,6 +1,9 @@
 package cassandrastore
 
 import (
+	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -32,6 +35,56 @@ func TestPromises(t *testing.T) {
 		if got := s.fencing(test.local); got.Answer != test.fencing || !strings.Contains(got.Why, test.why) {
 			t.Errorf("%s: got %+v, want %v because of %q", test.rule, got, test.fencing, test.why)
 		}
+	}
+}
+
+// TestCallsShareAnAttempt: calls that come while the store connects wait for the same attempt, one that failed is
+// followed by another one, and after the end of the store there is none.
+func TestCallsShareAnAttempt(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	begun, fail := make(chan struct{}, 100), make(chan struct{})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			begun <- struct{}{}
+			go func() { <-fail; _ = conn.Close() }()
+		}
+	}()
+	target, err := parseURL("cassandra://" + l.Addr().String() + "/k?timeout=5m&dialtimeout=5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &connector{cluster: target.cluster()}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.get(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call whose context has ended: %v", err)
+	}
+	<-begun
+	first, err := c.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := c.begin(); second != first || err != nil {
+		t.Errorf("a call during an attempt begins another one, %v", err)
+	}
+	close(fail)
+	<-first.done
+	if second, err := c.begin(); second == first || err != nil || first.err == nil || first.session != nil {
+		t.Errorf("after an attempt that failed with %v there is no other one: %v", first.err, err)
+	}
+	if err := c.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.get(t.Context()); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("after the end: %v", err)
 	}
 }
 

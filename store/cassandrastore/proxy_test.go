@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,12 +25,17 @@ type proxy struct {
 	next atomic.Pointer[fate]
 	each func() storetest.Fate // of every request to execute a statement, unless it is nil; set before there is one
 	seen func(frame []byte)    // gets every request to execute a statement, unless it is nil; set before there is one
+
+	nextWrite atomic.Pointer[fate] // as next, of a write
+	pass      atomic.Int64         // writes that come before that one
+	writes    atomic.Int64         // that were sent
 }
 
 // A fate is what becomes of a request to execute a statement.
 type fate struct {
 	forward bool   // the server carries it out
-	reply   []byte // the body of the error that the client is sent instead of the server's reply
+	reply   []byte // the body of what the client is sent instead of the server's reply
+	op      byte   // the opcode of that: an error, unless it is set
 	silent  bool   // nothing is sent instead; else, without reply, the connection breaks
 	before  func() // runs before the client is sent anything; may be nil
 }
@@ -89,7 +95,7 @@ func (p *proxy) DialContext(ctx context.Context, network, _ string) (net.Conn, e
 // The header of a frame: version, flags, stream, opcode, length of the body.
 const (
 	headerSize  = 9
-	opError     = 0x00
+	opResult    = 0x08
 	opExecute   = 0x0A
 	fromServer  = 0x84
 	atStream    = 2
@@ -148,6 +154,11 @@ func (p *proxy) serve(client net.Conn) {
 				p.seen(frame)
 			}
 			f := p.next.Swap(nil)
+			if decided(frame) {
+				if p.writes.Add(1); f == nil && p.pass.Add(-1) < 0 {
+					f = p.nextWrite.Swap(nil)
+				}
+			}
 			if f == nil && p.each != nil {
 				f = fateOf(p.each())
 			}
@@ -167,6 +178,9 @@ func (p *proxy) serve(client net.Conn) {
 	}
 }
 
+// decided reports whether a statement is a transaction.
+func decided(frame []byte) bool { return strings.Contains(consistencies(frame), "decided") }
+
 // fateOf is what becomes of a request in the conformance suite; nil is nothing.
 func fateOf(f storetest.Fate) *fate {
 	if f == storetest.Carried {
@@ -183,7 +197,7 @@ func (p *proxy) answer(client net.Conn, mu *sync.Mutex, frame []byte, f *fate) b
 	if f.reply == nil {
 		return f.silent
 	}
-	reply := []byte{fromServer, 0, frame[atStream], frame[atStream+1], opError}
+	reply := []byte{fromServer, 0, frame[atStream], frame[atStream+1], f.op}
 	reply = binary.BigEndian.AppendUint32(reply, uint32(len(f.reply)))
 	mu.Lock()
 	defer mu.Unlock()
