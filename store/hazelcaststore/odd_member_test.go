@@ -396,6 +396,159 @@ func TestOneConnectionStays(t *testing.T) {
 	}
 }
 
+// TestCallsShareAConnection: calls that come while the store connects to the CP Subsystem wait for the same attempt,
+// and those after it use its connection, until that takes no more requests.
+func TestCallsShareAConnection(t *testing.T) {
+	m := newOddMember(t)
+	asked, goOn := make(chan struct{}, 9), make(chan struct{})
+	m.meddle = func(to message, reply []byte) ([]byte, bool) {
+		if to.kind() == typeGroups {
+			asked <- struct{}{}
+			<-goOn
+		}
+		return reply, false
+	}
+	ls := m.open(t).references.links
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	attempt := func() *opening {
+		t.Helper()
+		if _, err := ls.get(over); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("a call whose context has ended: %v", err)
+		}
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		return ls.opening
+	}
+	first := attempt()
+	<-asked
+	if attempt() != first {
+		t.Error("a call during an attempt begins another one")
+	}
+	close(goOn)
+	l, err := ls.get(t.Context())
+	if err != nil || l != first.link {
+		t.Fatalf("got another connection than that of the attempt, %v", err)
+	}
+	if again, err := ls.get(over); again != l || err != nil {
+		t.Errorf("a later call has another connection, %v", err)
+	}
+	l.retire()
+	if again, err := ls.get(t.Context()); again == l || err != nil || !again.usable() {
+		t.Errorf("after its connection was retired a call has the same one, %v", err)
+	}
+	servers.Wait(t, "the end of the one before", func() bool { return m.connections.Load()-m.ended.Load() == 1 })
+}
+
+// TestCallsShareAnAttempt: calls that come while the store connects to a cluster wait for the same attempt, as long as
+// it may take. Another one takes the place of one that takes longer, or has failed, and after the end of the store
+// there is none.
+func TestCallsShareAnAttempt(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // which accepts connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var config hazelcast.Config
+	config.Logger.Level = logger.OffLevel
+	config.Cluster.Network.Addresses = []string{l.Addr().String()}
+	config.Cluster.Network.ConnectionTimeout = types.Duration(time.Hour)
+	config.Cluster.ConnectionStrategy.Timeout = types.Duration(time.Hour)
+	s, err := New(config, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.backend.connector
+	begin := func() *attempt {
+		t.Helper()
+		a, err := c.begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first := begin()
+	if begin() != first {
+		t.Error("a call during an attempt begins another one")
+	}
+	c.mu.Lock()
+	first.until = time.Now().Add(-time.Second)
+	c.mu.Unlock()
+	second := begin()
+	if second == first || begin() != second {
+		t.Error("an attempt that takes too long is not followed by one other")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.get(over); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a call whose context has ended: %v", err)
+	}
+	failed := &attempt{until: time.Now().Add(time.Hour), done: make(chan struct{}), err: errEnded}
+	close(failed.done)
+	c.mu.Lock()
+	c.attempt = failed
+	c.mu.Unlock()
+	if third := begin(); third == failed || begin() != third {
+		t.Error("an attempt that has failed is not followed by one other")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if a, err := c.begin(); a != nil || !errors.Is(err, store.ErrClosed) {
+		t.Errorf("after the end: %v, %v", a, err)
+	}
+}
+
+// TestRetiredConnection: a connection that takes no more requests has the replies to those that it has taken, and ends
+// after the last one. What comes later is not sent.
+func TestRetiredConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		in := make(chan message, 9)
+		go func() {
+			for {
+				m, err := readMessage(far)
+				if err != nil {
+					close(in)
+					return
+				}
+				in <- m
+			}
+		}()
+		l := newLink(near, time.Hour)
+		go l.write()
+		go l.read()
+		failed := make(chan error, 2)
+		for range 2 {
+			go func() { _, err := l.do(t.Context(), request(typeGet)); failed <- err }()
+		}
+		asked := []message{<-in, <-in}
+		l.retire()
+		if _, err := l.do(t.Context(), request(typeGet)); !errors.Is(err, errUnsent) {
+			t.Errorf("a request after that: %v, want that it was not sent", err)
+		}
+		for i, m := range asked {
+			synctest.Wait()
+			if l.why() != nil || l.usable() {
+				t.Errorf("after %d replies it has ended with %v, and takes requests: %t", i, l.why(), l.usable())
+			}
+			if _, err := far.Write(replying(m).data(nil).bytes(m.correlation())); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-failed; err != nil {
+				t.Errorf("a request before that: %v", err)
+			}
+		}
+		if m, more := <-in; more {
+			t.Errorf("the member got %v, too", m)
+		}
+		if !errors.Is(l.why(), errEnded) {
+			t.Errorf("it has ended with %v", l.why())
+		}
+	})
+}
+
 // TestFloorIsRefused: the error of the first write of all, that of the floor of tokens, has its reason.
 func TestFloorIsRefused(t *testing.T) {
 	m := newOddMember(t)
