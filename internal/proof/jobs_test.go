@@ -240,6 +240,8 @@ func TestRunsOfJobs(t *testing.T) {
 		{"cut off too near to the end", History{lost}, jobs(nil), nil},
 		{"cut off, and not to be begun again", History{lost}, jobs(func(r *JobRule) { r.Takeover, r.AtMostOnce = true, true }), nil},
 		{"failed", History{run(10*s, 10*s, 11*s, 1, Failed, 0)}, takenOver(0), nil},
+		{"cut off when it was tried again", History{run(10*s, 10*s, 11*s, 1, Failed, 0), run(10*s, 12*s, 13*s, 2, Lost, 0)}, takenOver(0), []string{"10Z was cut off, and never run again"}},
+		{"cut off, and failed when it was tried again", History{lost, run(10*s, 13*s, 14*s, 2, Failed, 0)}, takenOver(0), nil},
 		{"lost just before the end", History{run(10*s, 10*s, 11*s-1, 1, Lost, 0)}, takenOver(11 * s), []string{"10Z was cut off, and never run again"}},
 		{"begun just before the end by a replica that died", History{run(10*s, 10*s, Never, 1, Unknown, 0)}, takenOver(11 * s), []string{"10Z was cut off, and never run again"}},
 		{"lost at the end", History{run(10*s, 10*s, 11*s, 1, Lost, 0)}, takenOver(11 * s), nil},
