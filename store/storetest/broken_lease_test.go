@@ -123,6 +123,24 @@ var leaseFlaws = []flaw{
 			},
 		}
 	}},
+	{"release-again", "a release that is repeated prolongs the linger", func(testing.TB) bend {
+		lingers := map[string]time.Duration{}
+		return bend{
+			release: func(s *memstore.Store, r store.Release) error {
+				lingers[r.Name] = r.Linger
+				return release(s, r)
+			},
+			list: func(s *memstore.Store, prefix string) []store.Record {
+				records := list(s, prefix)
+				for i, r := range records {
+					if r.Left > 0 && r.Holder == "" {
+						records[i].Left = max(r.Left, lingers[r.Name])
+					}
+				}
+				return records
+			},
+		}
+	}},
 	{"release-again-after-successor", "a release frees the one that has the name", always(bend{release: blindRelease})},
 	{"release-again-after-successor", "every release is good", always(bend{release: func(s *memstore.Store, r store.Release) error {
 		_ = release(s, r)
