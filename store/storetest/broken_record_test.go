@@ -274,17 +274,22 @@ var listFlaws = []flaw{
 	})},
 }
 
+// youngAgain is a store in which an extension makes its lease young, but no other one of the name.
 func youngAgain(testing.TB) bend {
-	extended := map[string]time.Time{}
+	type lease struct {
+		name  string
+		token int64
+	}
+	extended := map[lease]time.Time{}
 	return bend{
 		extend: func(s *memstore.Store, e store.Extension) error {
-			extended[e.Name] = time.Now()
+			extended[lease{e.Name, e.Token}] = time.Now()
 			return extend(s, e)
 		},
 		list: func(s *memstore.Store, prefix string) []store.Record {
 			records := list(s, prefix)
 			for i, r := range records {
-				if at, ok := extended[r.Name]; ok {
+				if at, ok := extended[lease{r.Name, r.Token}]; ok {
 					records[i].Age = time.Since(at)
 				}
 			}
