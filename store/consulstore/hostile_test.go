@@ -247,6 +247,23 @@ func TestRepliesThatDoNotCome(t *testing.T) {
 	}
 }
 
+// TestWriteThatIsNotSent: a write for which there was no connection any more, after a read that had one, has surely not been carried out.
+func TestWriteThatIsNotSent(t *testing.T) {
+	f := newFake(t)
+	s := on(t, f.addr(), "soloist")
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if writes(r) {
+			t.Error("something was written")
+		}
+		w.Header().Set("Connection", "close")
+		_ = f.Listener.Close()
+		return false
+	})
+	if g, err := acquire(background, s, "a", "x", time.Hour); errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") || !says(err, "writing") || g.Token != 0 {
+		t.Errorf("got %v, %v, want that nothing was sent", g, err)
+	}
+}
+
 // TestIndexFalls: a store that has seen a later index than Consul confirms, or the same one, grants nothing, and reports that tokens would be granted again.
 func TestIndexFalls(t *testing.T) {
 	for index, want := range map[uint64]string{5: "has fallen from 11 to 6", 10: "has fallen from 11 to 11"} {
@@ -646,8 +663,8 @@ func TestManyNames(t *testing.T) {
 // TestListThatIsNotWhole: an error of one of the requests of a list is that of the list, so nobody takes it for whole.
 func TestListThatIsNotWhole(t *testing.T) {
 	f := newFake(t)
-	f.fill(t, 200)
-	for _, fails := range []string{"keys", "soloist/n0000", "soloist/n0199"} {
+	f.fill(t, 1100) // more than are read at once
+	for _, fails := range []string{"keys", "soloist/n0000", "soloist/n0199", "soloist/n1099"} {
 		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
 			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
