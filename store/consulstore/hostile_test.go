@@ -247,7 +247,8 @@ func TestRepliesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// TestWriteThatIsNotSent: a write for which there was no connection any more, after a read that had one, has surely not been carried out.
+// TestWriteThatIsNotSent: a write for which there was no connection any more, after a read that had one, has surely not
+// been carried out.
 func TestWriteThatIsNotSent(t *testing.T) {
 	f := newFake(t)
 	s := on(t, f.addr(), "soloist")
@@ -259,7 +260,8 @@ func TestWriteThatIsNotSent(t *testing.T) {
 		_ = f.Listener.Close()
 		return false
 	})
-	if g, err := acquire(background, s, "a", "x", time.Hour); errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") || !says(err, "writing") || g.Token != 0 {
+	if g, err := acquire(background, s, "a", "x", time.Hour); errors.Is(err, store.ErrUnknown) ||
+		!says(err, "nothing was sent") || !says(err, "writing") || g.Token != 0 {
 		t.Errorf("got %v, %v, want that nothing was sent", g, err)
 	}
 }
@@ -687,7 +689,8 @@ func TestListThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestListOfNothing: that there are no keys is believed only if a read of one says so, too, and a list that cannot be read is not one of no names.
+// TestListOfNothing: that there are no keys is believed only if a read of one says so, too, and a list that cannot be
+// read is not one of no names.
 func TestListOfNothing(t *testing.T) {
 	f := newFake(t)
 	f.fill(t, 3)
@@ -727,7 +730,8 @@ func TestListOfNothing(t *testing.T) {
 	}
 }
 
-// TestUnreadableBesideOthers: lists and sweeps come to all names, also if the key of one is that of no name, or its record cannot be read. They say so of each, and leave it where it is.
+// TestUnreadableBesideOthers: lists and sweeps come to all names, also if the key of one is that of no name, or its
+// record cannot be read. They say so of each, and leave it where it is.
 func TestUnreadableBesideOthers(t *testing.T) {
 	f := newFake(t)
 	f.fill(t, 5)
@@ -741,7 +745,8 @@ func TestUnreadableBesideOthers(t *testing.T) {
 	for _, r := range all {
 		names = append(names, r.Name)
 	}
-	if !slices.Equal(names, []string{"n0000", "n0002", "n0003", "n0004"}) || !says(err, `"soloist/n0001"`) || !says(err, `"soloist/=zz"`) {
+	if !slices.Equal(names, []string{"n0000", "n0002", "n0003", "n0004"}) || !says(err, `"soloist/n0001"`) ||
+		!says(err, `"soloist/=zz"`) {
 		t.Errorf("%q, %v, want the others, and an error that names both", names, err)
 	}
 	if n, err := s.Sweep(background, 100); n != 4 || !says(err, `"soloist/n0001"`) || !says(err, `"soloist/=zz"`) {

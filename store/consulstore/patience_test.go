@@ -63,7 +63,8 @@ func (q quietTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	return nil, request.Context().Err()
 }
 
-// TestWatchWhileTheStoreIsClosed: a watch that is about to begin when the store is closed does not begin, and Close need not wait for it.
+// TestWatchWhileTheStoreIsClosed: a watch that is about to begin when the store is closed does not begin, and Close
+// need not wait for it.
 func TestWatchWhileTheStoreIsClosed(t *testing.T) {
 	s, err := New(Config{Prefix: "p"})
 	if err != nil {
@@ -72,7 +73,8 @@ func TestWatchWhileTheStoreIsClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := s.watches.join(&wake{ch: make(chan struct{}, 1), names: []string{"a"}}); !errors.Is(err, store.ErrClosed) || len(all)+len(s.watches.names) > 0 {
+	if all, err := s.watches.join(&wake{ch: make(chan struct{}, 1), names: []string{"a"}}); !errors.Is(err,
+		store.ErrClosed) || len(all)+len(s.watches.names) > 0 {
 		t.Errorf("%d names are watched, %v", len(s.watches.names), err)
 	}
 }

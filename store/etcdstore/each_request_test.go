@@ -385,7 +385,10 @@ func TestEachRequestFails(t *testing.T) {
 			for _, how := range stumbles {
 				client := server.stumbling(t)
 				for k, failed := int64(1), true; failed; k++ {
-					t.Run(fmt.Sprintf("request %d %s", k, how.how), func(t *testing.T) { failed = e.try(t, server, client, how, breaks(client, how, k)) })
+					t.Run(fmt.Sprintf("request %d %s", k, how.how), func(t *testing.T) {
+						failed = e.try(t, server,
+							client, how, breaks(client, how, k))
+					})
 					if k == 40 {
 						t.Fatal("there are requests without an end")
 					}
@@ -404,8 +407,8 @@ func breaks(client *stumbling, how stumble, k int64) func(*field) func() bool {
 	}
 }
 
-// TestEachLookForAClientFails lets a store not get a client for each request of each operation, one after the other. The same is promised as in TestEachRequestFails, and nothing of what was not asked
-// for is made up.
+// TestEachLookForAClientFails lets a store not get a client for each request of each operation, one after the other.
+// The same is promised as in TestEachRequestFails, and nothing of what was not asked for is made up.
 func TestEachLookForAClientFails(t *testing.T) {
 	server := shared(t)
 	how := stumble{"has no client", false, errMissing, errMissing}
@@ -427,8 +430,10 @@ func TestEachLookForAClientFails(t *testing.T) {
 
 var errMissing = errors.New("there is no client")
 
-// try does an errand one request of which fails in a way that begins with fail. It reports false if there is no such request.
-func (e errand) try(t *testing.T, server *server, client *stumbling, how stumble, fail func(*field) (has func() bool)) (failed bool) {
+// try does an errand one request of which fails in a way that begins with fail. It reports false if there is no such
+// request.
+func (e errand) try(t *testing.T, server *server, client *stumbling, how stumble,
+	fail func(*field) (has func() bool)) (failed bool) {
 	below := prefix()
 	f := &field{T: t, server: server, below: below, s: on(t, client.Client, below), other: server.open(t, below)}
 	f.missing = f.s.CanMiss(errMissing)

@@ -104,7 +104,8 @@ func TestDatabaseThatIsAlmostFull(t *testing.T) {
 	}
 }
 
-// TestMembersThatVote: what is promised says how many members confirm a write, and an operator is warned of a number of them that keeps no more running than one less would.
+// TestMembersThatVote: what is promised says how many members confirm a write, and an operator is warned of a number of
+// them that keeps no more running than one less would.
 func TestMembersThatVote(t *testing.T) {
 	voters := 0
 	tells := func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -125,21 +126,24 @@ func TestMembersThatVote(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	s := on(t, client, prefix())
-	for n, want := range map[int]store.Level{1: store.LevelWarning, 2: store.LevelWarning, 3: store.LevelOK, 4: store.LevelWarning, 5: store.LevelOK} {
+	for n, want := range map[int]store.Level{1: store.LevelWarning, 2: store.LevelWarning, 3: store.LevelOK,
+		4: store.LevelWarning, 5: store.LevelOK} {
 		voters = n
 		findings, err := s.Examine(background)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := fmt.Sprint(n, " that vote")
-		if i := slices.IndexFunc(findings, func(f store.Finding) bool { return f.Subject == "members" }); i < 0 || findings[i].Level != want || findings[i].Found != found {
+		if i := slices.IndexFunc(findings, func(f store.Finding) bool { return f.Subject == "members" }); i < 0 ||
+			findings[i].Level != want || findings[i].Found != found {
 			t.Errorf("of %d: %+v, want %q and %v", n, findings, found, want)
 		}
 		backend, why := ", one member", "the only member"
 		if n > 1 {
 			backend, why = fmt.Sprintf(", %d members", n), fmt.Sprintf("a majority of %d members", n)
 		}
-		if c, err := s.Capabilities(background); err != nil || !strings.HasSuffix(c.Backend, backend) || c.Durable.Answer != store.Yes || !strings.HasPrefix(c.Durable.Why, why) {
+		if c, err := s.Capabilities(background); err != nil || !strings.HasSuffix(c.Backend, backend) ||
+			c.Durable.Answer != store.Yes || !strings.HasPrefix(c.Durable.Why, why) {
 			t.Errorf("of %d: %+v, %v, want %q and %q", n, c, err, backend, why)
 		}
 	}

@@ -22,7 +22,8 @@ func (s *Store) CanMiss(err error) *Missing {
 	return m
 }
 
-// Miss lets the store not get its client when it wants that for the nth time from now. What it returns reports whether that has been so, and ends it.
+// Miss lets the store not get its client when it wants that for the nth time from now. What it returns reports whether
+// that has been so, and ends it.
 func (m *Missing) Miss(n int64) (has func() bool) {
 	m.left.Store(n)
 	return func() bool { return m.left.Swap(0) <= 0 }

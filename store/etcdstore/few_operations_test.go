@@ -64,7 +64,8 @@ func TestFewOperations(t *testing.T) {
 	}
 }
 
-// TestFewOperationsAtFirst: a process finds out with whatever it does first that the server takes few operations: with claims, with a look at names, or with a look at the sessions of a list.
+// TestFewOperationsAtFirst: a process finds out with whatever it does first that the server takes few operations: with
+// claims, with a look at names, or with a look at the sessions of a list.
 func TestFewOperationsAtFirst(t *testing.T) {
 	const names = 60
 	member := servers.Etcd(t, 1, "--max-txn-ops", "16")[0]
@@ -114,7 +115,8 @@ func TestFewOperationsAtFirst(t *testing.T) {
 	claim(nil)
 }
 
-// TestTooFewOperations: of a server that takes next to no operations at once it is said what is to be changed, and nothing that could not be read counts as free.
+// TestTooFewOperations: of a server that takes next to no operations at once it is said what is to be changed, and
+// nothing that could not be read counts as free.
 func TestTooFewOperations(t *testing.T) {
 	server, below := shared(t), prefix()
 	holds := server.open(t, below)
@@ -128,7 +130,8 @@ func TestTooFewOperations(t *testing.T) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{server.URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+				invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 				if txn, is := request.(*etcdserverpb.TxnRequest); is && len(txn.Success) > 1 {
 					return rpctypes.ErrGRPCTooManyOps
 				}
@@ -154,7 +157,8 @@ func TestTooFewOperations(t *testing.T) {
 			t.Errorf("claim %d: %+v, %v, want an error by which nothing was sent", i, o.Grant, o.Err)
 		}
 	}
-	if errs, err := on(t, client, below).Release(background, []store.Release{{Name: "name 0", Holder: "x", Token: 1}, {Name: "name 1", Holder: "x", Token: 1}}); err != nil || !says(errs[0], fix) || !says(errs[1], fix) {
+	if errs, err := on(t, client, below).Release(background, []store.Release{{Name: "name 0", Holder: "x", Token: 1},
+		{Name: "name 1", Holder: "x", Token: 1}}); err != nil || !says(errs[0], fix) || !says(errs[1], fix) {
 		t.Errorf("releases: %v, %v, want errors that say %s", errs, err, fix)
 	}
 }

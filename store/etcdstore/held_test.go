@@ -369,7 +369,8 @@ func TestNameThatOthersTakeAllTheTime(t *testing.T) {
 	}
 }
 
-// TestLingersOfOneBatch: names that are released with one request, and linger for as long, share a lease of etcd: none is free before, and all are afterwards. So do those of the next batch.
+// TestLingersOfOneBatch: names that are released with one request, and linger for as long, share a lease of etcd: none
+// is free before, and all are afterwards. So do those of the next batch.
 func TestLingersOfOneBatch(t *testing.T) {
 	server, below := shared(t), prefix()
 	s, other := server.open(t, below), server.open(t, below)
@@ -380,7 +381,8 @@ func TestLingersOfOneBatch(t *testing.T) {
 		releases := make([]store.Release, len(names))
 		for i, name := range names {
 			grant := await(t, s, name)
-			releases[i] = store.Release{Name: name, Holder: "y", Token: grant.Token, Linger: linger, Retain: store.Forever}
+			releases[i] = store.Release{Name: name, Holder: "y", Token: grant.Token, Linger: linger,
+				Retain: store.Forever}
 		}
 		errs, err := s.Release(background, releases)
 		if err = errors.Join(append(errs, err)...); err != nil {
@@ -393,8 +395,10 @@ func TestLingersOfOneBatch(t *testing.T) {
 			}
 		}
 		for i, name := range names {
-			if got := await(t, other, name); time.Since(begun) < linger || got.Token <= releases[i].Token || got.ExpiredAge != 0 {
-				t.Errorf("batch %d: got %+v for %s after %v, want it after %v", batch, got, name, time.Since(begun), linger)
+			if got := await(t, other, name); time.Since(begun) < linger || got.Token <= releases[i].Token ||
+				got.ExpiredAge != 0 {
+				t.Errorf("batch %d: got %+v for %s after %v, want it after %v", batch, got, name, time.Since(begun),
+					linger)
 			} else {
 				releaseOf(t, other, name, "y", got.Token)
 			}
@@ -402,7 +406,8 @@ func TestLingersOfOneBatch(t *testing.T) {
 	}
 }
 
-// TestChoiceThatOthersTakeAllTheTime: a name that was seen free, and that somebody else has got by then, is not chosen; the next free one is. When that happens each time, the choice is refused for a while.
+// TestChoiceThatOthersTakeAllTheTime: a name that was seen free, and that somebody else has got by then, is not chosen;
+// the next free one is. When that happens each time, the choice is refused for a while.
 func TestChoiceThatOthersTakeAllTheTime(t *testing.T) {
 	server := shared(t)
 	for _, all := range []bool{false, true} {
@@ -437,7 +442,8 @@ func TestChoiceThatOthersTakeAllTheTime(t *testing.T) {
 		i, got, err := s.Choose(background, of, store.Claim{Holder: "x", TTL: time.Hour})
 		var held *store.HeldError
 		switch {
-		case all && (!errors.As(err, &held) || held.Record.Name != "a" || held.Record.Left <= 0 || got.Token != 0 || times < 16):
+		case all && (!errors.As(err, &held) || held.Record.Name != "a" || held.Record.Left <= 0 || got.Token != 0 ||
+			times < 16):
 			t.Errorf("after %d times: %d, %+v, %v, want that a is held for a while", times, i, got, err)
 		case !all && (err != nil || of[i] != "b" || got.Token == 0 || times != 1):
 			t.Errorf("after %d times: %d, %+v, %v, want b", times, i, got, err)

@@ -77,8 +77,10 @@ func TestWhoseRecordItIs(t *testing.T) {
 		"ended":                      {holding{revision: 7, token: 5, ended: true}, pair{revision: 8, taken: true, record: mine}, "mine"},
 		"claimed, unknown":           {holding{}, pair{revision: 8, taken: true, record: mine}, "mine"},
 		"claimed in another session": {holding{}, pair{revision: 8, taken: true, record: with(func(r *record) { r.Session = "1.c" })}, ""},
-		"claimed over another's":     {holding{over: &holding{revision: 7, token: 5}}, pair{revision: 9, taken: true, record: record{Holder: "y", Token: 9, TTL: time.Hour, Session: "2.b"}}, ""},
-		"claimed, and found over":    {holding{over: &holding{revision: 7, token: 5}}, pair{revision: 7, taken: true, record: with(func(r *record) { r.Holder = "y" })}, "before"},
+		"claimed over another's": {holding{over: &holding{revision: 7, token: 5}}, pair{revision: 9, taken: true,
+			record: record{Holder: "y", Token: 9, TTL: time.Hour, Session: "2.b"}}, ""},
+		"claimed, and found over": {holding{over: &holding{revision: 7, token: 5}}, pair{revision: 7, taken: true,
+			record: with(func(r *record) { r.Holder = "y" })}, "before"},
 	} {
 		s := bare("1.a", "1.c")
 		h := test.h
@@ -103,7 +105,8 @@ func TestWhoseRecordItIs(t *testing.T) {
 	}
 }
 
-// TestExtendedUnseen: an extension that etcd has carried out lasts for its TTL from now, if it is not known when that was first seen, and not from the beginning of time.
+// TestExtendedUnseen: an extension that etcd has carried out lasts for its TTL from now, if it is not known when that
+// was first seen, and not from the beginning of time.
 func TestExtendedUnseen(t *testing.T) {
 	s, now := bare("1.a"), time.Now()
 	s.hold("name", &holding{holder: "x", token: 5, revision: 7, session: s.sessions["1.a"], until: now})

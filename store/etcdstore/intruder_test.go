@@ -298,8 +298,8 @@ func TestDeletedRecordOfMany(t *testing.T) {
 	}
 }
 
-// TestLeasesOfSomethingElse: a reply about a lease of etcd, or about the key of its session, that is not one to the request is an error: nothing is attached to such a lease, or to none, which would
-// have it forever.
+// TestLeasesOfSomethingElse: a reply about a lease of etcd, or about the key of its session, that is not one to the
+// request is an error: nothing is attached to such a lease, or to none, which would have it forever.
 func TestLeasesOfSomethingElse(t *testing.T) {
 	server := shared(t)
 	for what, told := range map[string]func(reply any){
@@ -331,7 +331,8 @@ func TestLeasesOfSomethingElse(t *testing.T) {
 					return err
 				},
 			} {
-				if err := do(); !says(err, "the reply is not one to the request") || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrHeld) {
+				if err := do(); !says(err, "the reply is not one to the request") || errors.Is(err, store.ErrUnknown) ||
+					errors.Is(err, store.ErrHeld) {
 					t.Errorf("%s: %v, want that the reply is nonsense, and that nobody has the name", verb, err)
 				}
 			}
@@ -351,9 +352,11 @@ func TestLeasesOfSomethingElse(t *testing.T) {
 			}
 			if !strings.Contains(what, "write") { // a linger has a lease of its own
 				lie.Store(&told)
-				errs, err := s.Release(background, []store.Release{{Name: "b", Holder: "x", Token: grant.Token, Linger: time.Hour}})
-				if err != nil || !says(errs[0], "the reply is not one to the request") || errors.Is(errs[0], store.ErrUnknown) || errors.Is(errs[0], store.ErrLost) {
-					t.Errorf("a release that lingers: %v, %v, want that the reply is nonsense, and that it was not released", errs, err)
+				errs, err := s.Release(background, []store.Release{{Name: "b", Holder: "x", Token: grant.Token,
+					Linger: time.Hour}})
+				if err != nil || !says(errs[0], "the reply is not one to the request") ||
+					errors.Is(errs[0], store.ErrUnknown) || errors.Is(errs[0], store.ErrLost) {
+					t.Errorf("a release that lingers: %v, %v, want that the reply is nonsense", errs, err)
 				}
 				lie.Store(nil)
 				if err := extend(background, s, "b", grant.Token, time.Hour); err != nil {

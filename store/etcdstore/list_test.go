@@ -89,7 +89,8 @@ func TestSweepLeavesWhatLingers(t *testing.T) {
 	}
 }
 
-// TestForeignKeysInAList: keys that something else has written below the prefix, and that are no record of a name, are no names: neither a list nor a sweep has anything of them.
+// TestForeignKeysInAList: keys that something else has written below the prefix, and that are no record of a name, are
+// no names: neither a list nor a sweep has anything of them.
 func TestForeignKeysInAList(t *testing.T) {
 	server, below := shared(t), prefix()
 	s := server.open(t, below)
@@ -122,13 +123,15 @@ func TestForeignKeysInAList(t *testing.T) {
 	}
 }
 
-// TestSweepGoesOn: one sweep looks at a thousand records, and the next goes on behind them; when it has come to the end, the next begins anew.
+// TestSweepGoesOn: one sweep looks at a thousand records, and the next goes on behind them; when it has come to the
+// end, the next begins anew.
 func TestSweepGoesOn(t *testing.T) {
 	const names, each, looks = 1300, 100, 1000
 	server, below := shared(t), prefix()
 	s := server.open(t, below)
 	put := func(i int, forget string) clientv3.Op {
-		return clientv3.OpPut(fmt.Sprintf("%sn/%06d\trecord", below, i), `{"v":2,"holder":"x","ttl_ns":0,"granted":1,"released":true`+forget+`}`)
+		return clientv3.OpPut(fmt.Sprintf("%sn/%06d\trecord", below, i),
+			`{"v":2,"holder":"x","ttl_ns":0,"granted":1,"released":true`+forget+`}`)
 	}
 	const forget = `,"forget":1`
 	for from := 0; from < names; from += each {
@@ -140,7 +143,8 @@ func TestSweepGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := server.client.Txn(background).Then(put(0, forget), put(looks-1, forget), put(looks, forget), put(names-1, forget)).Commit(); err != nil {
+	if _, err := server.client.Txn(background).Then(put(0, forget), put(looks-1, forget), put(looks, forget),
+		put(names-1, forget)).Commit(); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{2, 2, 0, 0} {

@@ -50,7 +50,8 @@ func TestHandOverToAnEndedSession(t *testing.T) {
 		test.change()
 		s.mu.Unlock()
 		var held *store.HeldError
-		if grant, _, err := s.inherit(ctx, "ended", p); !errors.As(err, &held) || held.Record.Name != "ended" || held.Record.Left <= 0 || errors.Is(err, store.ErrUnknown) || grant.Token != 0 {
+		if grant, _, err := s.inherit(ctx, "ended", p); !errors.As(err, &held) || held.Record.Name != "ended" ||
+			held.Record.Left <= 0 || errors.Is(err, store.ErrUnknown) || grant.Token != 0 {
 			t.Errorf("%s: %+v, %v, want that the caller calls again", test.what, grant, err)
 		}
 	}

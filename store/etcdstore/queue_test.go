@@ -382,13 +382,15 @@ func TestTicketThatIsWrittenAnew(t *testing.T) {
 	}
 }
 
-// TestWaitingForOnesOwnLinger: who has released a name that lingers, and waits for it again, has a place in its queue as others have, and another lease of it when it does not linger any more.
+// TestWaitingForOnesOwnLinger: who has released a name that lingers, and waits for it again, has a place in its queue
+// as others have, and another lease of it when it does not linger any more.
 func TestWaitingForOnesOwnLinger(t *testing.T) {
 	server, below := shared(t), prefix()
 	s := server.open(t, below)
 	for _, by := range []*etcdstore.Store{s, server.open(t, below)} {
 		grant, begun := await(t, s, "a"), time.Now()
-		errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "y", Token: grant.Token, Linger: time.Second, Retain: store.Forever}})
+		errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "y", Token: grant.Token,
+			Linger: time.Second, Retain: store.Forever}})
 		if err = errors.Join(append(errs, err)...); err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +411,8 @@ func TestWaitingForOnesOwnLinger(t *testing.T) {
 	}
 }
 
-// TestNameThatChangesAllTheTime: who cannot get a place because somebody changes the record between any two requests is told that the name is held, and when to ask again.
+// TestNameThatChangesAllTheTime: who cannot get a place because somebody changes the record between any two requests is
+// told that the name is held, and when to ask again.
 func TestNameThatChangesAllTheTime(t *testing.T) {
 	server, below := shared(t), prefix()
 	client, other := server.fated(t), server.open(t, below)
@@ -426,7 +429,8 @@ func TestNameThatChangesAllTheTime(t *testing.T) {
 	conflict.then = func(carryOut func()) {
 		times++
 		client.next.Store(&conflict)
-		errs, err := other.Extend(background, []store.Extension{{Name: "name", Holder: "x", Token: grant.Token, TTL: time.Hour, Mark: times}})
+		errs, err := other.Extend(background, []store.Extension{{Name: "name", Holder: "x", Token: grant.Token,
+			TTL: time.Hour, Mark: times}})
 		if err = errors.Join(append(errs, err)...); err != nil {
 			t.Error(err)
 		}
@@ -434,12 +438,14 @@ func TestNameThatChangesAllTheTime(t *testing.T) {
 	}
 	client.next.Store(&conflict)
 	got, _, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
-	if held := (*store.HeldError)(nil); !errors.As(err, &held) || held.Record.Name != "name" || held.Record.Left <= 0 || errors.Is(err, store.ErrUnknown) || got.Token != 0 {
+	if held := (*store.HeldError)(nil); !errors.As(err, &held) || held.Record.Name != "name" || held.Record.Left <= 0 ||
+		errors.Is(err, store.ErrUnknown) || got.Token != 0 {
 		t.Errorf("after %d changes: %+v, %v, want that it is held for a while", times, got, err)
 	}
 }
 
-// TestTicketOfAHolderThatHasTheName: a ticket that a call has written for a holder that has got the name meanwhile is deleted: else the next release would hand over to one who does not wait.
+// TestTicketOfAHolderThatHasTheName: a ticket that a call has written for a holder that has got the name meanwhile is
+// deleted: else the next release would hand over to one who does not wait.
 func TestTicketOfAHolderThatHasTheName(t *testing.T) {
 	server, below := shared(t), prefix()
 	client, a, c := server.fated(t), server.open(t, below), server.open(t, below)
@@ -461,7 +467,8 @@ func TestTicketOfAHolderThatHasTheName(t *testing.T) {
 	}})
 	got, _, err := s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
 	if n := server.inQueue(t, below, "a"); err != nil || got.Token != grant.Token || grant.Token == 0 || n != 0 {
-		t.Errorf("got %+v, %v, and %d wait, want the lease with the token %d, and that nobody waits", got, err, n, grant.Token)
+		t.Errorf("got %+v, %v, and %d wait, want the lease with the token %d, and that nobody waits", got, err, n,
+			grant.Token)
 	}
 	if err := release(background, c, "a", grant.Token); err != nil {
 		t.Fatal(err)
@@ -471,7 +478,8 @@ func TestTicketOfAHolderThatHasTheName(t *testing.T) {
 	}
 }
 
-// TestTicketThatAFullDatabaseHas: a ticket that was written although the database of etcd is full, as far as it says, is kept, and not written once more.
+// TestTicketThatAFullDatabaseHas: a ticket that was written although the database of etcd is full, as far as it says,
+// is kept, and not written once more.
 func TestTicketThatAFullDatabaseHas(t *testing.T) {
 	server, below := shared(t), prefix()
 	client, a := server.fated(t), server.open(t, below)
@@ -495,7 +503,8 @@ func TestTicketThatAFullDatabaseHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.next.Store(&fate{carried: true, err: rpctypes.ErrGRPCNoSpace})
-	if _, _, err := s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
+	if _, _, err := s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}); !errors.Is(err,
+		store.ErrUnknown) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
 	first := revision()
@@ -511,7 +520,8 @@ func TestTicketThatAFullDatabaseHas(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterTheWaitersHaveLeft: a release of a name for which somebody has waited, and nobody waits now, frees it, and nothing is left of them.
+// TestReleaseAfterTheWaitersHaveLeft: a release of a name for which somebody has waited, and nobody waits now, frees
+// it, and nothing is left of them.
 func TestReleaseAfterTheWaitersHaveLeft(t *testing.T) {
 	server, below := shared(t), prefix()
 	a, b := server.open(t, below), server.open(t, below)

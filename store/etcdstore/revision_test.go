@@ -58,7 +58,8 @@ func TestNothingAfterTheFall(t *testing.T) {
 	}
 }
 
-// TestNoLingerIsEndedAfterTheFall: after a revision that has fallen no lease of etcd is ended either: its ID may be that of another process now.
+// TestNoLingerIsEndedAfterTheFall: after a revision that has fallen no lease of etcd is ended either: its ID may be
+// that of another process now.
 func TestNoLingerIsEndedAfterTheFall(t *testing.T) {
 	s := bare()
 	s.ctx, s.clients = t.Context(), given{} // there is no client to ask
@@ -66,7 +67,8 @@ func TestNoLingerIsEndedAfterTheFall(t *testing.T) {
 	s.endLingers([]*linger{{id: 1}})
 }
 
-// TestWhatIsAReply: a reply is believed if it has as many parts as were asked for, of their kinds, with the keys that were asked for, and with revisions.
+// TestWhatIsAReply: a reply is believed if it has as many parts as were asked for, of their kinds, with the keys that
+// were asked for, and with revisions.
 func TestWhatIsAReply(t *testing.T) {
 	kvs := func(keys ...string) *etcdserverpb.ResponseOp {
 		var all []*mvccpb.KeyValue
@@ -75,10 +77,16 @@ func TestWhatIsAReply(t *testing.T) {
 		}
 		return responseOf(all, false)
 	}
-	put := &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponsePut{ResponsePut: &etcdserverpb.PutResponse{}}}
-	deleted := &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: &etcdserverpb.DeleteRangeResponse{}}}
+	put := &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponsePut{
+		ResponsePut: &etcdserverpb.PutResponse{},
+	}}
+	deleted := &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseDeleteRange{
+		ResponseDeleteRange: &etcdserverpb.DeleteRangeResponse{},
+	}}
 	inner := func(made bool, parts ...*etcdserverpb.ResponseOp) *etcdserverpb.ResponseOp {
-		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseTxn{ResponseTxn: &etcdserverpb.TxnResponse{Succeeded: made, Responses: parts}}}
+		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseTxn{
+			ResponseTxn: &etcdserverpb.TxnResponse{Succeeded: made, Responses: parts},
+		}}
 	}
 	one, some, all := clientv3.OpGet("b"), clientv3.OpGet("b", clientv3.WithRange("d")), clientv3.OpPut("b", "")
 	nested := clientv3.OpTxn(nil, []clientv3.Op{all}, []clientv3.Op{one})
@@ -94,7 +102,8 @@ func TestWhatIsAReply(t *testing.T) {
 		{"a longer key", one, kvs("bb"), false},
 		{"a key, twice", one, kvs("b", "b"), false},
 		{"a key without a revision", one, responseOf([]*mvccpb.KeyValue{{Key: []byte("b")}}, false), false},
-		{"a key before all revisions", one, responseOf([]*mvccpb.KeyValue{{Key: []byte("b"), ModRevision: -1}}, false), false},
+		{"a key before all revisions", one, responseOf([]*mvccpb.KeyValue{{Key: []byte("b"), ModRevision: -1}}, false),
+			false},
 		{"no key", one, responseOf([]*mvccpb.KeyValue{nil}, false), false},
 		{"the keys of a range", some, kvs("b", "bb", "c"), true},
 		{"a range without keys", some, kvs(), true},
@@ -118,7 +127,8 @@ func TestWhatIsAReply(t *testing.T) {
 	} {
 		ops := []clientv3.Op{clientv3.OpGet("first"), test.op}
 		for _, made := range []bool{true, false} {
-			reply, then, otherwise := &etcdserverpb.TxnResponse{Succeeded: made, Responses: []*etcdserverpb.ResponseOp{kvs("first"), test.part}}, ops, []clientv3.Op(nil)
+			reply, then, otherwise := &etcdserverpb.TxnResponse{Succeeded: made,
+				Responses: []*etcdserverpb.ResponseOp{kvs("first"), test.part}}, ops, []clientv3.Op(nil)
 			if !made {
 				then, otherwise = otherwise, then
 			}

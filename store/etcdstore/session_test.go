@@ -303,7 +303,8 @@ func TestSessionLastsAsEtcdSays(t *testing.T) {
 	})
 }
 
-// TestSessionThatCannotBeLookedFor: a session of which it cannot be found out whether it is there still gets no more names, and does not count as gone. One that is gone is never there again.
+// TestSessionThatCannotBeLookedFor: a session of which it cannot be found out whether it is there still gets no more
+// names, and does not count as gone. One that is gone is never there again.
 func TestSessionThatCannotBeLookedFor(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		s := bare("1.a", "1.b")
@@ -313,12 +314,14 @@ func TestSessionThatCannotBeLookedFor(t *testing.T) {
 		l := &linger{name: "1.b"}
 		s.check(t.Context(), []*task{{session: of}, {linger: l}, {session: of}, {}})
 		if of.gone != gone || !of.abandoned || len(s.classes) > 0 || !l.gone || s.sessions["1.b"].abandoned {
-			t.Errorf("it is gone: %v, want %v; it is given up: %v, and the next names are attached to it: %v; a linger is gone: %v", of.gone, gone, of.abandoned, len(s.classes) > 0, l.gone)
+			t.Errorf("it is gone: %v, want %v; given up: %v; the next names are attached to it: %v; a linger is gone: %v",
+				of.gone, gone, of.abandoned, len(s.classes) > 0, l.gone)
 		}
 	}
 }
 
-// TestSessionThatIsBeingMade: who waits until somebody else has made a session waits no longer than there is time, and the next one has it.
+// TestSessionThatIsBeingMade: who waits until somebody else has made a session waits no longer than there is time, and
+// the next one has it.
 func TestSessionThatIsBeingMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := (&tardy{lasting: true}).store(t)
@@ -327,7 +330,8 @@ func TestSessionThatIsBeingMade(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begun := time.Now()
-		if of, err := s.session(short, time.Hour); of != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
+		if of, err := s.session(short, time.Hour); of != nil || !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(begun) != time.Second {
 			t.Errorf("after %v: %+v, %v, want that its time is over after a second", time.Since(begun), of, err)
 		}
 		<-gate
@@ -337,7 +341,8 @@ func TestSessionThatIsBeingMade(t *testing.T) {
 	})
 }
 
-// TestSessionOfAStoreThatIsClosed: a session that etcd grants to a store that was closed meanwhile is not used, and no other one is asked for.
+// TestSessionOfAStoreThatIsClosed: a session that etcd grants to a store that was closed meanwhile is not used, and no
+// other one is asked for.
 func TestSessionOfAStoreThatIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &tardy{lasting: true}
@@ -349,13 +354,16 @@ func TestSessionOfAStoreThatIsClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := time.Now().Add(-late / 2)
-		if err := <-failed; !errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnknown) || len(s.sessions) > 0 || !server.asked.Equal(asked) {
-			t.Errorf("%v; %d sessions, and the last was asked for %v after the first; want that the store is closed", err, len(s.sessions), server.asked.Sub(asked))
+		if err := <-failed; !errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnknown) ||
+			len(s.sessions) > 0 || !server.asked.Equal(asked) {
+			t.Errorf("%v; %d sessions, and the last was asked for %v after the first; want that the store is closed",
+				err, len(s.sessions), server.asked.Sub(asked))
 		}
 	})
 }
 
-// TestSessionThatIsReplaced: a session that has ended, or cannot be made to last for long enough, is replaced by a new one. After another error it stays: etcd may have heard the request.
+// TestSessionThatIsReplaced: a session that has ended, or cannot be made to last for long enough, is replaced by a new
+// one. After another error it stays: etcd may have heard the request.
 func TestSessionThatIsReplaced(t *testing.T) {
 	for what, test := range map[string]struct {
 		change   func(*tardy)
@@ -379,11 +387,14 @@ func TestSessionThatIsReplaced(t *testing.T) {
 		now, err := s.session(t.Context(), test.ttl)
 		switch {
 		case server.off != 0:
-			if err == nil || errors.Is(err, errTooSlow) || server.ttl != 0 || s.classes[of.class] != of || of.abandoned {
+			if err == nil || errors.Is(err, errTooSlow) || server.ttl != 0 || s.classes[of.class] != of ||
+				of.abandoned {
 				t.Errorf("%s: %+v, %v, want an error, and that the session stays", what, now, err)
 			}
-		case err != nil || (now != of) != test.replaced || (server.ttl != 0) != test.replaced || s.classes[of.class] != now || !now.lastsFor(0):
-			t.Errorf("%s: %+v, %v, of %d seconds first and %d then; want that it is replaced: %v", what, now, err, asked, server.ttl, test.replaced)
+		case err != nil || (now != of) != test.replaced || (server.ttl != 0) != test.replaced ||
+			s.classes[of.class] != now || !now.lastsFor(0):
+			t.Errorf("%s: %+v, %v, of %d seconds first and %d then; want that it is replaced: %v", what, now, err,
+				asked, server.ttl, test.replaced)
 		case test.replaced && !of.abandoned:
 			t.Errorf("%s: the old one is kept alive still", what)
 		}
@@ -412,7 +423,8 @@ func TestNoSessionIsKeptAlive(t *testing.T) {
 	})
 }
 
-// TestSessionThatWasGivenUp: a session that was given up is not made to last for the leases that it has, not even if etcd still keeps it: these go on in another one.
+// TestSessionThatWasGivenUp: a session that was given up is not made to last for the leases that it has, not even if
+// etcd still keeps it: these go on in another one.
 func TestSessionThatWasGivenUp(t *testing.T) {
 	server := &tardy{}
 	s, of := server.session(t)

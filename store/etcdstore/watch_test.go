@@ -391,8 +391,9 @@ func TestWatchesThatEnd(t *testing.T) {
 	})
 }
 
-// TestWatchThatDoesNotBegin: who waits for the watch of a name, or for that of the sessions, to begin waits for it no longer than there is time, and no longer than the store is open. Nothing is left of
-// the watch, and no other one begins on a store that is closed.
+// TestWatchThatDoesNotBegin: who waits for the watch of a name, or for that of the sessions, to begin waits for it no
+// longer than there is time, and no longer than the store is open. Nothing is left of the watch, and no other one
+// begins on a store that is closed.
 func TestWatchThatDoesNotBegin(t *testing.T) {
 	for _, sessions := range []bool{false, true} {
 		for _, closes := range []bool{false, true} {
@@ -427,23 +428,28 @@ func TestWatchThatDoesNotBegin(t *testing.T) {
 			}
 			s.watches.mu.Lock()
 			if n := len(s.watches.names); n > 0 || s.vanish.isOpen() != (!sessions && !closes) {
-				t.Errorf("of the sessions: %v, the store is closed: %v: %d names are watched still, and the sessions: %v", sessions, closes, n, s.vanish.isOpen())
+				t.Errorf("of the sessions: %v, and closed: %v: %d names are watched still, and the sessions: %v",
+					sessions, closes, n, s.vanish.isOpen())
 			}
 			s.watches.mu.Unlock()
 			if !closes {
 				continue
 			}
-			if err := s.begin(t.Context(), client, &standing{opening: make(chan struct{}, 1)}, watcher{from: "a", lost: func() {}}); !errors.Is(err, store.ErrClosed) {
+			if err := s.begin(t.Context(), client, &standing{opening: make(chan struct{}, 1)}, watcher{from: "a",
+				lost: func() {}}); !errors.Is(err, store.ErrClosed) {
 				t.Errorf("a standing watch of a store that is closed: %v", err)
 			}
-			if _, err := s.subscribe(client, &s.watches, s.follow, &wake{names: []string{"a"}}); !errors.Is(err, store.ErrClosed) || len(s.watches.names) > 0 {
-				t.Errorf("a watch of a name of a store that is closed: %v, and %d are watched", err, len(s.watches.names))
+			if _, err := s.subscribe(client, &s.watches, s.follow, &wake{names: []string{"a"}}); !errors.Is(err,
+				store.ErrClosed) || len(s.watches.names) > 0 {
+				t.Errorf("a watch of a name of a store that is closed: %v, and %d are watched", err,
+					len(s.watches.names))
 			}
 		}
 	}
 }
 
-// TestWatchThatAnotherBegins: who waits until somebody else has begun a standing watch waits no longer than there is time.
+// TestWatchThatAnotherBegins: who waits until somebody else has begun a standing watch waits no longer than there is
+// time.
 func TestWatchThatAnotherBegins(t *testing.T) {
 	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
 	client, s := server.store(t)
@@ -451,7 +457,8 @@ func TestWatchThatAnotherBegins(t *testing.T) {
 	w.opening <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.begin(ctx, client, &w, watcher{from: "a", lost: func() {}}); !errors.Is(err, context.Canceled) || w.isOpen() || server.begun > 0 {
+	if err := s.begin(ctx, client, &w, watcher{from: "a", lost: func() {}}); !errors.Is(err, context.Canceled) ||
+		w.isOpen() || server.begun > 0 {
 		t.Errorf("%v, %d watches were begun, want that its time is over", err, server.begun)
 	}
 	<-w.opening
