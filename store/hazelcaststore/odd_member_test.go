@@ -705,6 +705,91 @@ func TestReadThatIsDenied(t *testing.T) {
 	}
 }
 
+// TestRepliesToReads: what is no record is reported by its name, what is not there is no error, and what a member
+// cannot answer is asked for again, through another connection.
+func TestRepliesToReads(t *testing.T) {
+	with := func(data []byte) func(message) message {
+		return func(asked message) message { return replying(asked).data(data) }
+	}
+	refused := func(message) message { return refusing("com.hazelcast.RetryableHazelcastException") }
+	for what, c := range map[string]struct {
+		reply       func(asked message) message // to the first read
+		connections int64
+		says        string // of the record, or of the read
+		fails       bool
+	}{
+		"a text":   {with(textData("held")), 1, "something else", false},
+		"nothing":  {with(nil), 1, "", false},
+		"a number": {with([]byte("1234567")), 1, "it is no text", false},
+		"no value": {func(asked message) message { return replying(asked) }, 1, errProtocol.Error(), true},
+		"an error": {refused, 2, "", false},
+	} {
+		m := newOddMember(t)
+		var reads atomic.Int64
+		m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+			if asked.kind() == typeGet && reads.Add(1) == 1 {
+				reply = c.reply(asked).bytes(asked.correlation())
+			}
+			return reply, false
+		}
+		item, err := m.open(t).references.get(t.Context(), "a")
+		told := item.Err
+		if c.fails {
+			told = err
+		}
+		if (err != nil) != c.fails || errors.Is(err, store.ErrUnknown) || item.Version != "" ||
+			!c.fails && item.Name != "a" || (told == nil) != (c.says == "") ||
+			told != nil && !strings.Contains(told.Error(), c.says) {
+			t.Errorf("%s: got %+v, %v; want that it says %q", what, item, err, c.says)
+		}
+		if n := m.connections.Load(); n != c.connections {
+			t.Errorf("%s: it took %d connections, want %d", what, n, c.connections)
+		}
+	}
+}
+
+// TestRemovals: what is removed as it was read is gone, what has changed since stays, and of a removal that is not
+// answered nothing is known.
+func TestRemovals(t *testing.T) {
+	m := newOddMember(t)
+	var breaks atomic.Bool
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		if asked.kind() == typeCompareAndSet && breaks.Load() {
+			return nil, true
+		}
+		return reply, false
+	}
+	r := m.open(t).references
+	key := r.prefix + "a"
+	for _, c := range []struct {
+		what, there, version string
+		breaks               bool
+		err                  error
+		left                 bool
+	}{
+		{"as it was read", "v", "v", false, nil, false},
+		{"changed since", "w", "v", false, casstore.ErrConflict, true},
+		{"not answered", "v", "v", true, store.ErrUnknown, false},
+	} {
+		m.mu.Lock()
+		m.kept[key] = textData(c.there)
+		m.mu.Unlock()
+		breaks.Store(c.breaks)
+		results, err := r.Write(t.Context(), []casstore.Change{{Name: "a", Version: c.version}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.mu.Lock()
+		left := len(m.kept[key]) > 0
+		m.mu.Unlock()
+		got := results[0]
+		unknown := errors.Is(got.Err, store.ErrUnknown)
+		if !errors.Is(got.Err, c.err) || unknown != c.breaks || got.Version != "" || left != c.left {
+			t.Errorf("%s: got %+v, and it is left: %t; want %v, %t", c.what, got, left, c.err, c.left)
+		}
+	}
+}
+
 // TestWriteThatWasCarriedOutAndCannotBeRead: a write may have taken effect before it was refused. If nobody can read what is there, for whatever reason, the outcome is unknown.
 func TestWriteThatWasCarriedOutAndCannotBeRead(t *testing.T) {
 	m := newOddMember(t)
