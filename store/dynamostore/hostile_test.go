@@ -210,7 +210,7 @@ func TestStatementsThatAreRefused(t *testing.T) {
 // TestConflictThatTellsNoItem: of a statement that was refused because there is an item, but which the service does not return, the item is read: who has the name is told, not that nobody
 // has it.
 func TestConflictThatTellsNoItem(t *testing.T) {
-	s := scripted(t, func(operation, request string) (int, string) {
+	respond := func(operation, request string) (int, string) {
 		switch operation {
 		case "DescribeTable":
 			return 200, fmt.Sprintf(goodTable, "")
@@ -222,13 +222,13 @@ func TestConflictThatTellsNoItem(t *testing.T) {
 			return 200, `{"Item": ` + itemHeld("a") + `}`
 		}
 		return 400, failure("ValidationException")
-	})
+	}
 	for what, claims := range map[string][]store.Claim{
 		"two":                {{Name: "a", Holder: "y", TTL: time.Hour}, {Name: "b", Holder: "y", TTL: time.Hour}},
 		"one":                {{Name: "a", Holder: "y", TTL: time.Hour}},
 		"one above a number": {{Name: "a", Holder: "y", TTL: time.Hour, Above: 7}},
 	} {
-		outcomes, err := s.Acquire(background, claims)
+		outcomes, err := scripted(t, respond).Acquire(background, claims) // which has not seen the name
 		if err != nil {
 			t.Fatal(what, err)
 		}
