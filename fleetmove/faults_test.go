@@ -388,7 +388,7 @@ type dimStore struct{ store.Store }
 
 func (s dimStore) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	if prefix == "" {
-		return blindStore{s.Store}.List(ctx, prefix)
+		return blindStore(s).List(ctx, prefix)
 	}
 	return s.Store.List(ctx, prefix)
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -228,7 +229,7 @@ func TestIndexOfWhatIsDue(t *testing.T) {
 	due := func(name string, want int64) { // 0 if it is not there
 		t.Helper()
 		at, err := b.client.ZScore(t.Context(), b.b.due, name).Result()
-		if want == 0 && err != redis.Nil || want > 0 && (err != nil || int64(at) != want) {
+		if want == 0 && !errors.Is(err, redis.Nil) || want > 0 && (err != nil || int64(at) != want) {
 			t.Errorf("%s is due at %.0f, %v; want %d", name, at, err, want)
 		}
 	}

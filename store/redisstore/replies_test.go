@@ -453,7 +453,7 @@ func TestLockOfShedLockIsARun(t *testing.T) {
 	} {
 		out := ranByShedLock(store.Claim{Name: "job/x", Mark: c.mark}, store.Outcome{Err: c.err})
 		var done *store.DoneError
-		if errors.As(out.Err, &done) != c.done || !c.done && out.Err != c.err {
+		if errors.As(out.Err, &done) != c.done || !c.done && !errors.Is(out.Err, c.err) {
 			t.Errorf("%s: %v; want done %t", what, out.Err, c.done)
 		}
 		if c.done && (done.Record.Mark != last || done.Record.Holder != holder || done.Record.Left != time.Hour) {

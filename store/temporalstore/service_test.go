@@ -551,8 +551,8 @@ func TestExecutionsOfOthers(t *testing.T) {
 		if !ok || r.GetNamespace() != "space" || r.GetPageSize() != page || r.GetQuery() != `WorkflowType = "soloist" AND ExecutionStatus = "Running"` {
 			t.Errorf("asked for %v", request)
 		}
-		token := string(r.GetNextPageToken())
-		return listing(next[token], pages[token]...), nil
+		token := r.GetNextPageToken()
+		return listing(next[string(token)], pages[string(token)]...), nil
 	}).backend()
 	for prefix, want := range map[string]string{"": "a b c", "b": "b", "x": "x"} {
 		if names, foreign, err := b.allNames(t.Context(), prefix); strings.Join(names, " ") != want || len(foreign) > 0 || err != nil {
