@@ -11,6 +11,15 @@ import (
 // ACL is the line of docs/stores/redis.md.
 const ACL = aclLine
 
+// Dialer is what the connections of a store with that URL are made by.
+func Dialer(url string) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
+	t, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return t.connect, nil
+}
+
 // Hear is what the inbox of lines hears.
 func (s *Store) Hear(message string) { s.lines.heard(message) }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -13,11 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -117,5 +120,47 @@ func TestTLS(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want %q", what, err, c.says)
 		}
+	}
+}
+
+// Each server of a cluster shows a certificate for its own name.
+func TestTLSOfSeveralServers(t *testing.T) {
+	ca := newAuthority(t)
+	ca.issue("named", &x509.Certificate{DNSNames: []string{"localhost"}})
+	ca.issue("numbered", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	dial, err := redisstore.Dialer("rediss+cluster://localhost,127.0.0.1?cafile=" + ca.file("ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range []struct{ name, host, refused string }{
+		{"named", "localhost", "127.0.0.1"}, {"numbered", "127.0.0.1", "localhost"}, {"named", "localhost", "127.0.0.1"},
+	} {
+		own, err := tls.LoadX509KeyPair(ca.file(server.name+".crt"), ca.file(server.name+".key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := tls.Listen("tcp4", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{own}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answered sync.WaitGroup
+		answered.Go(func() {
+			for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+				answered.Go(func() { _ = conn.(*tls.Conn).HandshakeContext(t.Context()); _ = conn.Close() })
+			}
+		})
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		conn, err := dial(t.Context(), "tcp4", net.JoinHostPort(server.host, port))
+		if err != nil {
+			t.Errorf("%s: %v", server.host, err)
+		} else {
+			_ = conn.Close()
+		}
+		if conn, err := dial(t.Context(), "tcp4", net.JoinHostPort(server.refused, port)); err == nil {
+			t.Errorf("the server of %s is believed to be %s", server.host, server.refused)
+			_ = conn.Close()
+		}
+		_ = listener.Close()
+		answered.Wait()
 	}
 }
