@@ -257,8 +257,12 @@ func TestWholeFiles(t *testing.T) {
 	if f := parse(t, "jobs", "jobs: [{name: a, every: 1s, command: [x]}]", Dialect{Format: YAML}); f.Jobs[0].Name != "a" {
 		t.Error("the format is not followed")
 	}
-	if _, err := Read("jobs", strings.NewReader(strings.Repeat("#", MaxSize+10)), Dialect{}); err == nil {
-		t.Error("too long a file was read")
+	const job = "@daily x\n"
+	for long, refused := range map[int]bool{MaxSize: false, MaxSize + 1: true, MaxSize + 10: true} {
+		text := job + strings.Repeat("#", long-len(job)-1) + "\n"
+		if _, err := Read("jobs", strings.NewReader(text), Dialect{}); refused != (err != nil && strings.Contains(err.Error(), "longer than")) {
+			t.Errorf("a file of %d bytes: %v", long, err)
+		}
 	}
 }
 
