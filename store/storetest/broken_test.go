@@ -300,15 +300,19 @@ func TestEveryLawCanBeBroken(t *testing.T) {
 	}
 }
 
-// TestNoBend shows that a flaw is caught for its bend, not for how the bent store is made.
+// TestNoBend shows that a flaw is caught for its bend, not for how the bent store is made, also with a TTL beside which the tolerance of an age is little.
 func TestNoBend(t *testing.T) {
 	for _, law := range storetest.Laws() {
 		t.Run(law, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if err := storetest.Check(t, law, harness(bend{})); err != nil {
-					t.Error(err)
-				}
-			})
+			for _, ttl := range []time.Duration{0, 20 * time.Second} {
+				synctest.Test(t, func(t *testing.T) {
+					h := harness(bend{})
+					h.TTL = ttl
+					if err := storetest.Check(t, law, h); err != nil {
+						t.Errorf("TTL %v: %v", ttl, err)
+					}
+				})
+			}
 		})
 	}
 }

@@ -17,28 +17,35 @@ import (
 	"github.com/soloist-dev/soloist/store/storetest"
 )
 
-// slow is a store whose requests and replies each take up to most.
-func slow(most time.Duration) bend {
-	travel := func() { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
+// slow is a store whose requests and replies take the time that two functions take, which are called with the name of the method. The first Acquire of a name
+// has its own name.
+func slow(request, reply func(method string)) bend {
+	var seen sync.Map
 	return bend{
 		claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
-			travel()
-			defer travel()
+			method := "Acquire again"
+			for _, c := range claims {
+				if _, before := seen.LoadOrStore(c.Name, true); !before {
+					method = "Acquire"
+				}
+			}
+			request(method)
+			defer reply(method)
 			return s.Acquire(ctx, claims)
 		},
 		extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
-			travel()
-			defer travel()
+			request("Extend")
+			defer reply("Extend")
 			return s.Extend(ctx, extensions)
 		},
 		releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
-			travel()
-			defer travel()
+			request("Release")
+			defer reply("Release")
 			return s.Release(ctx, releases)
 		},
 		lists: func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error] {
 			return func(yield func(store.Record, error) bool) {
-				travel()
+				request("List")
 				records := list(s, prefix)
 				if ctx.Err() != nil || len(records) == 0 {
 					for r, err := range s.List(ctx, prefix) { // for its error
@@ -46,7 +53,7 @@ func slow(most time.Duration) bend {
 						return
 					}
 				}
-				travel()
+				reply("List")
 				for _, r := range records {
 					if !yield(r, nil) {
 						return
@@ -54,19 +61,90 @@ func slow(most time.Duration) bend {
 				}
 			}
 		},
+		queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+			request("Queue")
+			defer reply("Queue")
+			return s.Queue(ctx, c)
+		},
 	}
 }
 
-// TestSlowStores shows that a right store is not called wrong for being slow, up to a TTL for each call.
+// TestSlowStores shows that a right store is not called wrong for being slow, up to a TTL for each call: neither if all calls are, nor if a call is decided
+// long after it was made, or long before it is answered, and the others are quick.
 func TestSlowStores(t *testing.T) {
 	const ttl = 150 * time.Millisecond
+	none := func(string) {}
 	for _, most := range []time.Duration{ttl / 20, ttl / 6, ttl / 2} {
+		travel := func(string) { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
+		stores := map[string]func() bend{"all": func() bend { return slow(travel, travel) }}
+		for _, method := range []string{"Acquire", "Acquire again", "Extend", "Release", "List", "Queue"} {
+			travel := func(called string) {
+				if called == method {
+					time.Sleep(most)
+				}
+			}
+			stores["requests of "+method] = func() bend { return slow(travel, none) }
+			stores["replies of "+method] = func() bend { return slow(none, travel) }
+		}
+		for what, open := range stores {
+			for _, law := range storetest.Laws() {
+				t.Run(fmt.Sprint(most, " for ", what, "/", law), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						h := harness(open())
+						h.TTL = ttl
+						if err := storetest.Check(t, law, h); err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// coarse is a right store whose clock is coarse: it tells ages and what is left in steps, and ends each lease and each linger at its next step.
+func coarse(step time.Duration) bend {
+	up := func(d time.Duration) time.Duration { return (d + step - 1).Truncate(step) }
+	return bend{
+		acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			c.TTL = up(c.TTL)
+			o := acquire(s, c)
+			if o.Grant.ExpiredAge > 0 {
+				o.Grant.ExpiredAge = max(1, o.Grant.ExpiredAge.Truncate(step))
+			}
+			return o
+		},
+		extend: func(s *memstore.Store, e store.Extension) error {
+			e.TTL = up(e.TTL)
+			return extend(s, e)
+		},
+		release: func(s *memstore.Store, r store.Release) error {
+			r.Linger = up(r.Linger)
+			return release(s, r)
+		},
+		list: func(s *memstore.Store, prefix string) []store.Record {
+			records := list(s, prefix)
+			for i, r := range records {
+				records[i].Left, records[i].Age = up(r.Left), r.Age.Truncate(step)
+			}
+			return records
+		},
+	}
+}
+
+// TestUnusualStores shows that a right store is not called wrong for what it may do.
+func TestUnusualStores(t *testing.T) {
+	for what, bent := range map[string]bend{
+		"its clock is coarse": coarse(10 * time.Millisecond),
+		"its leases end late": {acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			c.TTL += time.Second
+			return acquire(s, c)
+		}},
+	} {
 		for _, law := range storetest.Laws() {
-			t.Run(fmt.Sprint(most, "/", law), func(t *testing.T) {
+			t.Run(what+"/"+law, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h := harness(slow(most))
-					h.TTL = ttl
-					if err := storetest.Check(t, law, h); err != nil {
+					if err := storetest.Check(t, law, harness(bent)); err != nil {
 						t.Error(err)
 					}
 				})
