@@ -16,22 +16,24 @@ var lingerLaws = []law{
 }
 
 func lingerHolds(s *subject) {
-	name := s.name()
-	l := s.take(name, "a", 3*hour)
-	r := l.ending()
-	r.Linger = hour
-	s.released(r)
-	for _, holder := range []string{"b", "a"} {
-		record := s.held(claim(name, holder, hour))
-		if record.Holder != "" || record.Token != l.Token {
-			s.fail("a refusal with "+sketch(record), "holder %q and token %d", "", l.Token)
+	for _, ttl := range []time.Duration{3 * hour, hour / 2} {
+		name := s.name()
+		l := s.take(name, "a", ttl)
+		r := l.ending()
+		r.Linger = hour
+		s.released(r)
+		for _, holder := range []string{"b", "a"} {
+			record := s.held(claim(name, holder, hour))
+			if record.Holder != "" || record.Token != l.Token {
+				s.fail("a refusal with "+sketch(record), "holder %q and token %d", "", l.Token)
+			}
+			if record.Left < hour-minute || record.Left > hour+minute {
+				s.fail(fmt.Sprintf("left %v", record.Left), "about %v", hour)
+			}
 		}
-		if record.Left < hour-minute || record.Left > hour+minute {
-			s.fail(fmt.Sprintf("left %v", record.Left), "about %v", hour)
+		if record := s.record(name); record.Holder != "" || record.Free() {
+			s.fail("a record with "+sketch(record), "one that is taken, by nobody")
 		}
-	}
-	if record := s.record(name); record.Holder != "" || record.Free() {
-		s.fail("a record with "+sketch(record), "one that is taken, by nobody")
 	}
 }
 

@@ -102,44 +102,65 @@ func TestSlowStores(t *testing.T) {
 	}
 }
 
-// coarse is a right store whose clock is coarse: it tells ages and what is left in steps, and ends each lease and each linger at its next step.
-func coarse(step time.Duration) bend {
-	up := func(d time.Duration) time.Duration { return (d + step - 1).Truncate(step) }
+// lasting is a right store whose leases and lingers last as long as a function says, of how long they have to last at least.
+func lasting(f func(time.Duration) time.Duration) bend {
+	longer := func(d time.Duration) time.Duration { return min(f(d), store.MaxTTL) }
 	return bend{
-		acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
-			c.TTL = up(c.TTL)
-			o := acquire(s, c)
-			if o.Grant.ExpiredAge > 0 {
-				o.Grant.ExpiredAge = max(1, o.Grant.ExpiredAge.Truncate(step))
+		claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			claims = slices.Clone(claims)
+			for i, c := range claims {
+				if c.Check() == nil {
+					claims[i].TTL = longer(c.TTL)
+				}
 			}
-			return o
+			return s.Acquire(ctx, claims)
 		},
-		extend: func(s *memstore.Store, e store.Extension) error {
-			e.TTL = up(e.TTL)
-			return extend(s, e)
-		},
-		release: func(s *memstore.Store, r store.Release) error {
-			r.Linger = up(r.Linger)
-			return release(s, r)
-		},
-		list: func(s *memstore.Store, prefix string) []store.Record {
-			records := list(s, prefix)
-			for i, r := range records {
-				records[i].Left, records[i].Age = up(r.Left), r.Age.Truncate(step)
+		extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+			extensions = slices.Clone(extensions)
+			for i, e := range extensions {
+				if e.Check() == nil {
+					extensions[i].TTL = longer(e.TTL)
+				}
 			}
-			return records
+			return s.Extend(ctx, extensions)
+		},
+		releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+			releases = slices.Clone(releases)
+			for i, r := range releases {
+				if r.Check() == nil && r.Linger > 0 {
+					releases[i].Linger = longer(r.Linger)
+				}
+			}
+			return s.Release(ctx, releases)
 		},
 	}
+}
+
+// coarse is a right store whose clock is coarse: it tells ages and what is left in steps, and ends each lease and each linger after whole steps.
+func coarse(step time.Duration) bend {
+	up := func(d time.Duration) time.Duration { return (d + step - 1).Truncate(step) }
+	b := lasting(up)
+	b.lists = func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error] {
+		return func(yield func(store.Record, error) bool) {
+			for r, err := range s.List(ctx, prefix) {
+				r.Left, r.Age = up(r.Left), r.Age.Truncate(step)
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+	return b
 }
 
 // TestUnusualStores shows that a right store is not called wrong for what it may do.
 func TestUnusualStores(t *testing.T) {
 	for what, bent := range map[string]bend{
 		"its clock is coarse": coarse(10 * time.Millisecond),
-		"its leases end late": {acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
-			c.TTL += time.Second
-			return acquire(s, c)
-		}},
+		"its leases end late": lasting(func(d time.Duration) time.Duration { return d + time.Second }),
+		"its leases end early by the resolution of its clock": lasting(func(d time.Duration) time.Duration {
+			return max(store.MinTTL, d-min(d/20, 10*time.Millisecond))
+		}),
 	} {
 		for _, law := range storetest.Laws() {
 			t.Run(what+"/"+law, func(t *testing.T) {
