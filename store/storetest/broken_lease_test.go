@@ -320,6 +320,23 @@ var leaseFlaws = []flaw{
 			g.Token = met.Token
 		}
 	}))},
+	{"reask-after-expiry", "asking again has a token that is less", func(testing.TB) bend {
+		var less int64 // how much less the token is than memstore's
+		return bend{
+			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+				o := acquire(s, c)
+				if o.Grant.ExpiredAge > 0 {
+					less = time.Hour.Microseconds()
+				}
+				o.Grant.Token -= less
+				return o
+			},
+			extend: func(s *memstore.Store, e store.Extension) error {
+				e.Token += less
+				return extend(s, e)
+			},
+		}
+	}},
 	{"reask-after-expiry", "the lease of who asks again refuses nobody", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		if r := look(s, c.Name); r.Holder == "a" && r.Left > time.Minute {
 			c.Name += "x"
@@ -349,6 +366,19 @@ var leaseFlaws = []flaw{
 		}
 		return extend(s, e)
 	})},
+	{"extend-prolongs", "an extension is done, and answered with an error", extendedBefore(func(s *memstore.Store, e store.Extension, _ int) error {
+		_ = extend(s, e)
+		return store.ErrLost
+	})},
+	{"extend-prolongs", "an extension is told, and not done", func(testing.TB) bend {
+		told := map[string]time.Duration{}
+		b := refusing(func(r *store.Record) { r.Left = max(r.Left, told[r.Name]) })(nil)
+		b.extend = extendedBefore(func(s *memstore.Store, e store.Extension, _ int) error {
+			told[e.Name] = e.TTL
+			return nil
+		})(nil).extend
+		return b
+	}},
 	{"extend-prolongs", "a lease can be extended once", extendedBefore(func(s *memstore.Store, e store.Extension, before int) error {
 		if before > 0 {
 			return store.ErrLost

@@ -159,7 +159,7 @@ func TestUnusualStores(t *testing.T) {
 		"its clock is coarse": coarse(10 * time.Millisecond),
 		"its leases end late": lasting(func(d time.Duration) time.Duration { return d + time.Second }),
 		"its leases end early by the resolution of its clock": lasting(func(d time.Duration) time.Duration {
-			return max(store.MinTTL, d-min(d/20, 10*time.Millisecond))
+			return max(store.MinTTL, d-min(d/12, 10*time.Millisecond))
 		}),
 	} {
 		for _, law := range storetest.Laws() {
