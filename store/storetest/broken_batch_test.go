@@ -296,9 +296,24 @@ var batchFlaws = []flaw{
 	{"batch-invalid-alone", "what cannot be a name gets a record of another name", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		o := acquire(s, c)
 		if c.Name == "" {
-			_ = acquire(s, store.Claim{Name: "x", Holder: c.Holder, TTL: c.TTL})
+			made := acquire(s, store.Claim{Name: "x", Holder: c.Holder, TTL: c.TTL})
+			_ = release(s, store.Release{Name: "x", Holder: c.Holder, Token: made.Grant.Token, Retain: store.Forever})
 		}
 		return o
+	}})},
+	{"batch-invalid-alone", "an extension beside an invalid one is done, and refused", always(bend{extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+		errs, err := s.Extend(ctx, extensions)
+		if len(errs) > 1 && errs[1] != nil {
+			errs[0] = store.ErrLost
+		}
+		return errs, err
+	}})},
+	{"batch-invalid-alone", "a release beside an invalid one is done, and refused", always(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		errs, err := s.Release(ctx, releases)
+		if len(errs) > 1 && errs[0] != nil {
+			errs[1] = store.ErrLost
+		}
+		return errs, err
 	}})},
 	{"batch-many", "a batch has at most 999 elements", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
 		if len(claims) > 999 {
@@ -315,9 +330,19 @@ var batchFlaws = []flaw{
 		errs, err := s.Extend(ctx, extensions[:min(len(extensions), 3000)])
 		return append(errs, make([]error, max(0, len(extensions)-3000))...), err
 	}})},
-	{"batch-many", "the token of one of thousands is 0", beside(func(_ []store.Record, _ []store.Claim, out []store.Outcome) {
+	{"batch-many", "the token of one of thousands is 0", forgiving(beside(func(_ []store.Record, _ []store.Claim, out []store.Outcome) {
 		if len(out) > 2000 && out[2000].Err == nil {
 			out[2000].Grant.Token = 0
+		}
+	}))},
+	{"batch-many", "one of hundreds is granted, and told as held", beside(func(_ []store.Record, claims []store.Claim, out []store.Outcome) {
+		if claims[0].Holder == "other" {
+			out[500].Err = store.ErrHeld
+		}
+	})},
+	{"batch-many", "one of thousands is held, and told as granted", beside(func(met []store.Record, claims []store.Claim, out []store.Outcome) {
+		if claims[0].Holder == "a" && met[2005].Holder == "other" {
+			out[2005] = store.Outcome{Grant: store.Grant{Token: 1}}
 		}
 	})},
 	{"batch-many", "the mark of one of thousands is that of another", always(bend{extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
@@ -524,6 +549,27 @@ var batchFlaws = []flaw{
 			},
 		}
 	}},
+	{"choose-first-free", "only the first two names are looked at", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		return choose(s, names[:min(len(names), 2)], c)
+	}})},
+	{"choose-first-free", "the name that was released first is chosen", func(testing.TB) bend {
+		var released []string
+		return bend{
+			release: func(s *memstore.Store, r store.Release) error {
+				released = append(released, r.Name)
+				return release(s, r)
+			},
+			choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+				for _, name := range released {
+					if i := slices.Index(names, name); i >= 0 && look(s, name).Free() {
+						_, o := choose(s, []string{name}, c)
+						return i, o
+					}
+				}
+				return choose(s, names, c)
+			},
+		}
+	}},
 	{"choose-again", "a free name goes before one's own", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		for i, name := range names {
 			c.Name = name
@@ -559,15 +605,23 @@ var batchFlaws = []flaw{
 		_ = extend(s, store.Extension{Name: names[i], Holder: c.Holder, Token: max(1, o.Grant.Token), TTL: c.TTL})
 		return i, o
 	}})},
-	{"choose-again", "who asks again for longer gets another name", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+	{"choose-again", "who asks again for longer is told another index", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		i, o := choose(s, names, c)
 		if c.TTL > time.Hour {
-			c.Holder += "x"
+			i = 0
 		}
-		return choose(s, names, c)
+		return i, o
 	}})},
-	{"choose-again", "who has a name is refused the others", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+	{"choose-again", "who asks again for longer is refused", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		i, o := choose(s, names, c)
+		if c.TTL > time.Hour {
+			o.Err = &store.HeldError{Record: look(s, names[i])}
+		}
+		return i, o
+	}})},
+	{"choose-again", "who has a name is refused another one", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		for _, r := range list(s, "") {
-			if r.Holder == c.Holder && !r.Free() && !slices.Contains(names, r.Name) {
+			if r.Holder == c.Holder && !r.Free() && !slices.Contains(names, r.Name) && len(names) == 1 {
 				return 0, store.Outcome{Err: &store.HeldError{Record: r}}
 			}
 		}
@@ -609,9 +663,19 @@ var batchFlaws = []flaw{
 		o.Grant.Mark, o.Grant.State = 0, nil
 		return i, o
 	}})},
-	{"choose-grants", "the token is that of the lease before", choosing(func(met store.Record, _ *int, o *store.Outcome) {
-		o.Grant.Token = max(met.Token, 1)
-	})},
+	{"choose-grants", "the token is that of the lease before", func(testing.TB) bend {
+		tokens := map[string]int64{}
+		b := choosing(func(met store.Record, _ *int, o *store.Outcome) {
+			o.Grant.Token = max(met.Token, 1)
+			tokens[met.Name] = o.Grant.Token
+		})(nil)
+		b.list = showing(func(r *store.Record) {
+			if tokens[r.Name] > 0 {
+				r.Token = tokens[r.Name]
+			}
+		})(nil).list
+		return forgiving(always(b))(nil)
+	}},
 	{"choose-grants", "the grant comes without the mark", choosing(func(_ store.Record, _ *int, o *store.Outcome) { o.Grant.Mark = 0 })},
 	{"choose-grants", "the grant comes without the state", choosing(func(_ store.Record, _ *int, o *store.Outcome) { o.Grant.State = nil })},
 	{"choose-grants", "the lease is listed as another's", showing(func(r *store.Record) { r.Holder = "a" })},
@@ -678,6 +742,7 @@ var batchFlaws = []flaw{
 		}
 		return choose(s, names, c)
 	}})},
+	{"choose-crowd", "the last name is told with the index of the first", choosing(func(_ store.Record, i *int, _ *store.Outcome) { *i %= 4 })},
 	{"choose-crowd", "a holder that loses the first free name is refused", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		for i, name := range names {
 			if look(s, name).Free() {

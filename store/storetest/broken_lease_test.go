@@ -592,6 +592,13 @@ var leaseFlaws = []flaw{
 		}
 		return extend(s, e)
 	}})},
+	{"stale-after-expiry", "an extension that is lost is listed with its state", shownAfterLost(func(r *store.Record, state []byte) { r.State = state })},
+	{"stale-after-expiry", "a release that is lost is listed with its mark", shownAfterLostRelease(func(r *store.Record, lost store.Release) {
+		r.Mark = lost.Mark
+	})},
+	{"stale-after-expiry", "a release that is lost is listed with its linger", shownAfterLostRelease(func(r *store.Record, lost store.Release) {
+		r.Left = lost.Linger
+	})},
 	{"stale-never-revives", "an extension that is lost takes the name anew", always(bend{extend: revive})},
 	{"stale-never-revives", "an extension that is lost is listed as a lease", shownAfterLost(func(r *store.Record, _ []byte) {
 		if r.Holder == "a" {
@@ -626,6 +633,9 @@ var leaseFlaws = []flaw{
 	})},
 	{"stale-after-successor", "a stale extension is good once its successor has released", staleGood(func(r store.Record) bool { return r.Holder == "" })},
 	{"stale-after-successor", "a stale extension is good after two successors", staleGood(func(r store.Record) bool { return r.Holder == "c" })},
+	{"stale-after-successor", "a stale release is listed as the end of the lease", shownAfterLostRelease(func(r *store.Record, _ store.Release) {
+		r.Left = min(r.Left, time.Minute)
+	})},
 	{"stale-after-successor", "a grant comes without the mark of the lease before", granting(func(_ store.Record, g *store.Grant) { g.Mark = 0 })},
 	{"stale-after-successor", "a grant comes without the state of the lease before", granting(func(_ store.Record, g *store.Grant) { g.State = nil })},
 	{"stale-after-release", "an extension after the release takes the name anew", always(bend{extend: revive})},
@@ -768,6 +778,26 @@ func staleGood(when func(store.Record) bool) func(testing.TB) bend {
 		}
 		return extend(s, e)
 	}})
+}
+
+// shownAfterLostRelease is a store that lists what a function makes of the record of which a release was lost.
+func shownAfterLostRelease(f func(*store.Record, store.Release)) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		lost := map[string]store.Release{}
+		b := showing(func(r *store.Record) {
+			if release, ok := lost[r.Name]; ok {
+				f(r, release)
+			}
+		})(nil)
+		b.release = func(s *memstore.Store, r store.Release) error {
+			err := release(s, r)
+			if err != nil {
+				lost[r.Name] = r
+			}
+			return err
+		}
+		return b
+	}
 }
 
 func blindRelease(s *memstore.Store, r store.Release) error {

@@ -20,6 +20,14 @@ func altered(with func(grant *store.Grant, after *time.Duration, err *error)) be
 	}}
 }
 
+// answeringLeave is a store whose Leave says something else than memstore's. r is the record of the name.
+func answeringLeave(f func(r store.Record, holder string, left bool) bool) func(testing.TB) bend {
+	return always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
+		left, err := s.Leave(context.Background(), name, holder)
+		return f(look(s, name), holder, left), err
+	}})
+}
+
 // polling is a Queue that keeps no line.
 func polling(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 	for {
@@ -40,7 +48,42 @@ func polling(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant
 var queueFlaws = []flaw{
 	{"queue-free", "a grant seems to have begun later than it did", always(altered(func(_ *store.Grant, after *time.Duration, _ *error) { *after += time.Millisecond }))},
 	{"queue-free", "a grant that is asked for again seems to begin now", always(altered(func(_ *store.Grant, after *time.Duration, _ *error) { *after = max(0, *after) }))},
+	{"queue-free", "a new name has a mark", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.Mark = 1 }))},
+	{"queue-free", "a new name has a state", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.State = []byte("x") }))},
+	{"queue-free", "a new name has expired", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.ExpiredAge = 1 }))},
+	{"queue-free", "what was granted can be claimed", answeredByForce(func(_ store.Record, c store.Claim) bool { return c.Holder == "b" })},
+	{"queue-free", "who asks again gets another token", always(altered(func(grant *store.Grant, after *time.Duration, _ *error) {
+		if *after < 0 {
+			grant.Token++
+		}
+	}))},
+	{"queue-free", "a grant that is asked for again seems to have begun half as long ago", always(altered(func(_ *store.Grant, after *time.Duration, _ *error) {
+		*after /= 2
+	}))},
+	{"queue-free", "a grant that is asked for again seems to have begun long ago", always(altered(func(_ *store.Grant, after *time.Duration, _ *error) {
+		*after *= 10_000
+	}))},
+	{"queue-free", "what Queue has granted cannot be released", always(bend{release: func(s *memstore.Store, r store.Release) error {
+		if r.Holder == "a" {
+			return store.ErrLost
+		}
+		return release(s, r)
+	}})},
 	{"queue-hands-over", "those who wait are woken, and ask", always(bend{queue: polling})},
+	{"queue-hands-over", "a refusal after the release is about the holder before", refusing(func(r *store.Record) { r.Holder = "a" })},
+	{"queue-hands-over", "the token begins again", forgiving(always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.Token = 1 })))},
+	{"queue-hands-over", "a lease that was handed over is extended by the holder before", always(bend{extend: func(s *memstore.Store, e store.Extension) error {
+		if look(s, e.Name).Token > e.Token {
+			return nil
+		}
+		return extend(s, e)
+	}})},
+	{"queue-hands-over", "a lease that was handed over is not extended", always(bend{extend: func(s *memstore.Store, e store.Extension) error {
+		if e.Holder != "a" {
+			return store.ErrLost
+		}
+		return extend(s, e)
+	}})},
 	{"queue-after", "the time since the request is told twice as long", always(altered(func(_ *store.Grant, after *time.Duration, _ *error) { *after *= 2 }))},
 	{"queue-after", "the time is counted from the first request", func(testing.TB) bend {
 		first := map[string]time.Time{}
@@ -58,6 +101,10 @@ var queueFlaws = []flaw{
 		c.TTL += time.Minute
 		return s.Queue(ctx, c)
 	}})},
+	{"queue-after", "the lease is listed as one that ends later than its TTL says", showing(func(r *store.Record) { r.Left += time.Second })},
+	{"queue-after", "the lease is listed as one that ends earlier than its TTL says", showing(func(r *store.Record) { r.Left -= time.Second })},
+	{"queue-after", "the lease is listed as one that began before the request", showing(func(r *store.Record) { r.Age += time.Second })},
+	{"queue-after", "the lease is listed as one that began a little earlier, and ends when it does", showing(func(r *store.Record) { r.Age += 100 * time.Millisecond })},
 	{"queue-order", "who asks again goes to the end", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		if _, err := s.Leave(context.Background(), c.Name, c.Holder); err != nil {
 			return store.Grant{}, 0, err
@@ -75,10 +122,38 @@ var queueFlaws = []flaw{
 			grant.Mark = 0
 		}
 	}))},
+	{"queue-state", "the token begins again", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.Token = 1 }))},
+	{"queue-state", "a release counts as an expiry", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.ExpiredAge = 1 }))},
 	{"queue-leave", "nobody leaves", always(bend{leave: func(*memstore.Store, string, string) (bool, error) { return true, nil }})},
 	{"queue-leave", "who leaves is never told that there was a place", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
 		_, err := s.Leave(context.Background(), name, holder)
 		return false, err
+	}})},
+	{"queue-leave", "everybody is in the queue of a name that is free", answeringLeave(func(r store.Record, _ string, left bool) bool { return left || r.Name == "" })},
+	{"queue-leave", "everybody is in the queue of a name that is held", answeringLeave(func(r store.Record, holder string, left bool) bool { return left || holder == "z" })},
+	{"queue-leave", "who has the name is in its queue", answeringLeave(func(r store.Record, holder string, left bool) bool { return left || r.Holder == holder })},
+	{"queue-leave", "who has left is in the queue still", func(testing.TB) bend {
+		gone := map[string]bool{}
+		return answeringLeave(func(_ store.Record, holder string, left bool) bool {
+			gone[holder] = gone[holder] || left
+			return gone[holder]
+		})(nil)
+	}},
+	{"queue-leave", "who leaves is told so, and stays", func(testing.TB) bend {
+		gone := map[string]bool{}
+		return bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
+			r := look(s, name)
+			left := (holder == "a" || holder == "c") && r.Name != "" && !gone[holder]
+			gone[holder] = gone[holder] || left
+			return left, nil
+		}}
+	}},
+	{"queue-expiry", "a name that is granted by asking can be claimed", answeredByForce(func(met store.Record, c store.Claim) bool { return c.Holder == "b" && met.Holder == "a" })},
+	{"queue-expiry", "a lease that is granted by asking is not released", always(bend{release: func(s *memstore.Store, r store.Release) error {
+		if r.Holder == "a" {
+			return store.ErrLost
+		}
+		return release(s, r)
 	}})},
 	{"queue-expiry", "the end of a lease is unknown", always(altered(func(_ *store.Grant, _ *time.Duration, err *error) {
 		if errors.Is(*err, store.ErrHeld) {
@@ -107,6 +182,28 @@ var queueFlaws = []flaw{
 		errs, err := s.Release(context.Background(), []store.Release{r})
 		return errors.Join(append(errs, err)...)
 	}})},
+	{"queue-linger", "those in line wait for the end of the linger", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		for {
+			grant, after, err := s.Queue(ctx, c)
+			r := look(s, c.Name)
+			if !errors.Is(err, store.ErrHeld) || r.Holder != "" || ctx.Err() != nil {
+				return grant, after, err
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(r.Left):
+			}
+		}
+	}})},
+	{"queue-linger", "that a name lingers is an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		grant, after, err := s.Queue(ctx, c)
+		if err != nil && look(s, c.Name).Holder == "" {
+			err = errors.New("it lingers")
+		}
+		return grant, after, err
+	}})},
+	{"queue-linger", "a name that lingers is listed with its last holder", showing(func(r *store.Record) { r.Holder = "a" })},
+	{"queue-linger", "a name that lingers is listed as free", showing(func(r *store.Record) { r.Left = 0 })},
 	{"queue-forgotten", "who is granted a name without a record keeps the place", func(testing.TB) bend {
 		var kept sync.Map
 		return bend{
@@ -131,6 +228,30 @@ var queueFlaws = []flaw{
 	{"queue-checks", "a mark is overlooked", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		c.Mark = 0
 		return s.Queue(ctx, c)
+	}})},
+	{"queue-checks", "a TTL of 0 is the shortest", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		c.TTL = max(c.TTL, store.MinTTL)
+		return s.Queue(ctx, c)
+	}})},
+	{"queue-checks", "an empty name is refused as held", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		if c.Name == "" {
+			return store.Grant{}, 0, store.ErrHeld
+		}
+		return s.Queue(ctx, c)
+	}})},
+	{"queue-checks", "any holder is good", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		if store.CheckName(c.Name) == nil && c.Mark == 0 && c.TTL > 0 {
+			return store.Grant{}, 0, nil
+		}
+		return s.Queue(ctx, c)
+	}})},
+	{"queue-checks", "a claim that is refused for its mark takes the name", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		grant, after, err := s.Queue(ctx, c)
+		if c.Mark != 0 {
+			c.Mark = 0
+			acquire(s, c)
+		}
+		return grant, after, err
 	}})},
 	{"queue-checks", "nobody is in the queue of what cannot be a name", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
 		if store.CheckName(name) != nil {

@@ -527,6 +527,76 @@ var listFlaws = []flaw{
 		}
 		return records
 	})},
+	{"list-tells", "a lease has no holder", showing(func(r *store.Record) { r.Holder = "" })},
+	{"list-tells", "what lingers has its last holder", showing(func(r *store.Record) {
+		if r.Holder == "" && r.Left > 0 {
+			r.Holder = "c"
+		}
+	})},
+	{"list-tells", "what is free has no token", showing(func(r *store.Record) {
+		if r.Left == 0 {
+			r.Token = 0
+		}
+	})},
+	{"list-tells", "what is free has no mark", showing(func(r *store.Record) {
+		if r.Left == 0 {
+			r.Mark = 0
+		}
+	})},
+	{"list-tells", "what is free has no state", showing(func(r *store.Record) {
+		if r.Left == 0 {
+			r.State = nil
+		}
+	})},
+	{"list-tells", "the time left is that of the grant", showing(func(r *store.Record) { r.Left = min(r.Left, time.Hour) })},
+	{"list-tells", "the time left is twice as long", showing(func(r *store.Record) { r.Left *= 2 })},
+	{"list-tells", "the time left of what is free is negative", showing(func(r *store.Record) {
+		if r.Left == 0 {
+			r.Left = -1
+		}
+	})},
+	{"list-tells", "what is free has a moment left", showing(func(r *store.Record) {
+		if r.Left == 0 && r.Holder == "" {
+			r.Left = 1
+		}
+	})},
+	{"list-ages", "a release makes the lease young", func(testing.TB) bend {
+		released := map[string]time.Time{}
+		b := showing(func(r *store.Record) {
+			if at, ok := released[r.Name]; ok && r.Holder == "" {
+				r.Age = time.Since(at)
+			}
+		})(nil)
+		b.release = func(s *memstore.Store, r store.Release) error { released[r.Name] = time.Now(); return release(s, r) }
+		return b
+	}},
+	{"list-ages", "asking again makes the lease young", func(testing.TB) bend {
+		asked := map[string]time.Time{}
+		b := showing(func(r *store.Record) {
+			if at, ok := asked[r.Name]; ok {
+				r.Age = time.Since(at)
+			}
+		})(nil)
+		b.acquire = func(s *memstore.Store, c store.Claim) store.Outcome {
+			if r := look(s, c.Name); r.Holder == c.Holder && !r.Free() {
+				asked[c.Name] = time.Now()
+			}
+			return acquire(s, c)
+		}
+		return b
+	}},
+	{"list-ages", "the age is that of the record", func(testing.TB) bend {
+		made := map[string]time.Time{}
+		b := showing(func(r *store.Record) { r.Age = time.Since(made[r.Name]) })(nil)
+		b.acquire = func(s *memstore.Store, c store.Claim) store.Outcome {
+			if look(s, c.Name).Name == "" {
+				made[c.Name] = time.Now()
+			}
+			return acquire(s, c)
+		}
+		return b
+	}},
+	{"list-ages", "the age is told twice as long", showing(func(r *store.Record) { r.Age *= 2 })},
 	{"list-ages", "an extension makes the lease young", youngAgain},
 	{"list-ages", "the age is not told", listing(func(records []store.Record) []store.Record {
 		for i := range records {

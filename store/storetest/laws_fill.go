@@ -57,7 +57,11 @@ func (s *subject) unfilled(names ...string) {
 		if s.fill(store.Filling{Name: name, Mark: before.Mark + 1, State: []byte("filled"), Retain: store.Forever})[0] {
 			s.fail("true", "false: %.80q has a record", name)
 		}
-		s.same(before, s.record(name))
+		after := s.record(name)
+		s.same(before, after)
+		if after.Left > before.Left || after.Left < before.Left-minute {
+			s.fail(fmt.Sprintf("left %v", after.Left), "about as before: %v", before.Left)
+		}
 	}
 }
 
