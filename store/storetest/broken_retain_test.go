@@ -46,14 +46,14 @@ var retainFlaws = []flaw{
 	{"retain-for-a-time", "a sweep goes by the end of the lease", shortLived},
 	{"retain-for-a-time", "a record is forgotten after a quarter of the time", retaining(func(retain time.Duration) time.Duration { return retain / 4 })},
 	{"retain-for-a-time", "no record is retained", retaining(func(time.Duration) time.Duration { return 0 })},
-	{"retain-for-a-time", "an hour is not kept", retaining(func(retain time.Duration) time.Duration {
-		if retain == time.Hour {
-			return 0
+	{"retain-for-a-time", "an hour is not kept after a long lease", always(bend{release: func(s *memstore.Store, r store.Release) error {
+		if r.Retain == time.Hour && look(s, r.Name).Left > time.Minute {
+			r.Retain = 0
 		}
-		return retain
-	})},
-	{"retain-for-a-time", "a sweep clears the mark of what it keeps", swept(func(r *store.Record) { r.Mark = 0 })},
-	{"retain-for-a-time", "a sweep clears the state of what it keeps", swept(func(r *store.Record) { r.State = nil })},
+		return release(s, r)
+	}})},
+	{"retain-for-a-time", "what is kept for less than an hour loses its mark", shortlyKept(func(r *store.Record) { r.Mark = 0 })},
+	{"retain-for-a-time", "what is kept for less than an hour loses its state", shortlyKept(func(r *store.Record) { r.State = nil })},
 	{"retain-last-release-decides", "the first release decides", func(testing.TB) bend {
 		first := map[string]time.Duration{}
 		return bend{release: func(s *memstore.Store, r store.Release) error {
@@ -72,6 +72,16 @@ var retainFlaws = []flaw{
 			return release(s, r)
 		}}
 	}},
+	{"retain-last-release-decides", "what was to be forgotten once is", func(testing.TB) bend {
+		once := map[string]bool{}
+		return bend{release: func(s *memstore.Store, r store.Release) error {
+			if once[r.Name] = once[r.Name] || r.Retain == 0; once[r.Name] {
+				r.Retain = 0
+			}
+			return release(s, r)
+		}}
+	}},
+	{"retain-last-release-decides", "a sweep goes by the end of the lease", shortLived},
 	{"retain-last-release-decides", "the release before the last decides", func(testing.TB) bend {
 		before := map[string]time.Duration{}
 		return bend{release: func(s *memstore.Store, r store.Release) error {
@@ -225,6 +235,23 @@ func swept(f func(*store.Record)) func(testing.TB) bend {
 			}
 		})(nil)
 		b.sweep = func(s *memstore.Store, limit int) int { over = true; return sweep(s, limit) }
+		return b
+	}
+}
+
+// shortlyKept is a store that lists what a function makes of the records that are kept for less than an hour.
+func shortlyKept(f func(*store.Record)) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		short := map[string]bool{}
+		b := showing(func(r *store.Record) {
+			if short[r.Name] {
+				f(r)
+			}
+		})(nil)
+		b.release = func(s *memstore.Store, r store.Release) error {
+			short[r.Name] = r.Retain < time.Hour
+			return release(s, r)
+		}
 		return b
 	}
 }
