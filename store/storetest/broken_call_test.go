@@ -55,6 +55,60 @@ var callFlaws = []flaw{
 			return acquire(s, c)
 		}}
 	}},
+	{"refusal-writes-nothing", "a refused claim with a mark is recorded", recorded(func(met store.Record, c store.Claim) bool { return met.Holder != "" && c.Mark > 0 })},
+	{"refusal-writes-nothing", "a claim of another that a linger refuses is recorded", recorded(func(met store.Record, c store.Claim) bool {
+		return met.Holder == "" && !met.Free() && c.Holder == "b"
+	})},
+	{"refusal-writes-nothing", "a claim of the last holder that a linger refuses is recorded", recorded(func(met store.Record, c store.Claim) bool {
+		return met.Holder == "" && !met.Free() && c.Holder == "a"
+	})},
+	{"refusal-writes-nothing", "a claim that is done is recorded", recorded(func(met store.Record, c store.Claim) bool { return met.Free() && c.Mark > 0 && met.Mark >= c.Mark })},
+	{"refusal-writes-nothing", "a question about no record is recorded", recorded(func(met store.Record, c store.Claim) bool { return met.Name == "" && c.Mark < 0 })},
+	{"refusal-writes-nothing", "a question about a lease is recorded", recorded(func(met store.Record, c store.Claim) bool { return met.Holder != "" && c.Mark < 0 })},
+	{"refusal-writes-nothing", "a lease is listed as shorter after it has refused a claim", func(testing.TB) bend {
+		refused := map[string]bool{}
+		b := answering(func(met store.Record, _ store.Claim, o *store.Outcome) {
+			refused[met.Name] = refused[met.Name] || o.Err != nil
+		})(nil)
+		b.list = showing(func(r *store.Record) {
+			if refused[r.Name] {
+				r.Left /= 2
+			}
+		})(nil).list
+		return b
+	}},
+	{"cancelled-before", "each claim is answered by itself", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		if ctx.Err() != nil {
+			return []store.Outcome{{Err: ctx.Err()}}, nil
+		}
+		return s.Acquire(ctx, claims)
+	}})},
+	{"cancelled-before", "each claim is answered beside the error", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		out, err := s.Acquire(ctx, claims)
+		if err != nil {
+			out = make([]store.Outcome, len(claims))
+		}
+		return out, err
+	}})},
+	{"cancelled-before", "each extension is answered by itself", always(bend{extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+		if ctx.Err() != nil {
+			return []error{ctx.Err()}, nil
+		}
+		return s.Extend(ctx, extensions)
+	}})},
+	{"cancelled-before", "each release is answered by itself", always(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		if ctx.Err() != nil {
+			return []error{ctx.Err()}, nil
+		}
+		return s.Release(ctx, releases)
+	}})},
+	{"cancelled-before", "an extension is done, and refused for its context", always(bend{extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+		errs, err := s.Extend(context.WithoutCancel(ctx), extensions)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return errs, err
+	}})},
 	{"cancelled-before", "contexts are passed over", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
 		return s.Acquire(context.WithoutCancel(ctx), claims)
 	}})},
@@ -99,8 +153,40 @@ var callFlaws = []flaw{
 			return s.Acquire(ctx, claims)
 		}}
 	}},
+	{"cancelled-during", "a claim that was cut short is told as granted", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		time.Sleep(time.Millisecond)
+		if ctx.Err() != nil {
+			return []store.Outcome{{Grant: store.Grant{Token: 1}}}, nil
+		}
+		return s.Acquire(ctx, claims)
+	}})},
 	{"close-ends", "Close does nothing", always(bend{close: func(*memstore.Store) error { return nil }})},
 	{"close-ends", "List does not know of Close", always(bend{list: func(s *memstore.Store, prefix string) []store.Record { return list(s, prefix) }})},
+	{"close-ends", "Acquire does not know of Close", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		return s.Share().Acquire(ctx, claims)
+	}})},
+	{"close-ends", "Extend does not know of Close", always(bend{extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+		return s.Share().Extend(ctx, extensions)
+	}})},
+	{"close-ends", "Release does not know of Close", always(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		return s.Share().Release(ctx, releases)
+	}})},
+	{"close-ends", "ListAfter does not know of Close", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
+		return s.Share().ListAfter(context.Background(), prefix, after)
+	}})},
+	{"close-ends", "Watch does not know of Close", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return s.Share().Watch(ctx, names)
+	}})},
+	{"close-ends", "Choose does not know of Close", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		return choose(s.Share(), names, c)
+	}})},
+	{"close-ends", "Ping does not know of Close", always(bend{ping: func() error { return nil }})},
+	{"close-ends", "Sweep does not know of Close", always(bend{sweep: func(s *memstore.Store, limit int) int { return sweep(s.Share(), limit) }})},
+	{"close-ends", "Fill does not know of Close", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
+		return s.Share().Fill(context.Background(), all)
+	}})},
 	{"close-ends", "Queue does not know of Close", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		return s.Share().Queue(ctx, c)
 	}})},
@@ -157,16 +243,31 @@ var waitFlaws = []flaw{
 	{"watch-wakes", "a watch wakes once", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return relay(ctx, s, names, 0, 1)
 	}})},
-	{"watch-wakes", "one of several watches wakes", func(testing.TB) bend {
-		watched := false
-		return bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
-			if watched {
-				return relay(ctx, s, names, 0, 0)
+	{"watch-wakes", "the first of several watches wakes", deafWatch(1)},
+	{"watch-wakes", "the last of several watches wakes", deafWatch(0)},
+	{"watch-wakes", "a release with a linger wakes nobody", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		in, err := s.Watch(ctx, names)
+		out := make(chan struct{}, 1)
+		go func() {
+			defer close(out)
+			for range in {
+				if r := look(s, names[0]); r.Holder == "" && r.Left > 0 {
+					continue
+				}
+				select {
+				case out <- struct{}{}:
+				default:
+				}
 			}
-			watched = true
-			return s.Watch(ctx, names)
-		}}
-	}},
+		}()
+		return out, err
+	}})},
+	{"watch-any", "a watch of several names does not know of its context", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		if len(names) > 1 {
+			ctx = context.WithoutCancel(ctx)
+		}
+		return s.Watch(ctx, names)
+	}})},
 	{"watch-any", "the first name is watched", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return s.Watch(ctx, names[:1])
 	}})},
@@ -191,9 +292,38 @@ var waitFlaws = []flaw{
 		}
 		return s.Watch(ctx, names)
 	}})},
+	{"watch-ends", "the second watch of a name hears nothing", deafWatch(1)},
 	{"watch-ends", "watches do not know of their context", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return s.Watch(context.WithoutCancel(ctx), names)
 	}})},
+}
+
+// deafWatch is a store in which one of the watches of a name, counted from 0, hears nothing.
+func deafWatch(which int) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		count := map[string]int{}
+		return bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+			n := count[names[0]]
+			if count[names[0]]++; n == which {
+				return relay(ctx, s, names, 0, 0)
+			}
+			return s.Watch(ctx, names)
+		}}
+	}
+}
+
+// recorded is a store that writes when it refuses some claims.
+func recorded(which func(met store.Record, c store.Claim) bool) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		var written int64
+		b := answering(func(met store.Record, c store.Claim, o *store.Outcome) {
+			if o.Err != nil && which(met, c) {
+				written++
+			}
+		})(nil)
+		b.writes = func() int64 { return written }
+		return b
+	}
 }
 
 // relay watches after a delay and hands on the first values; all of them if most is negative.

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -60,7 +61,7 @@ var fillFlaws = []flaw{
 	{"fill-makes", "the record is listed without its state", showing(func(r *store.Record) { r.State = nil })},
 	{"fill-makes", "the record is listed as taken", showing(func(r *store.Record) { r.Left = 1 })},
 	{"fill-makes", "a record with neither has a mark", filling(func(s *memstore.Store, f store.Filling) bool { f.Mark = max(1, f.Mark); return made(s, f) })},
-	{"fill-makes", "the grant has the token of the record", granting(func(met store.Record, g *store.Grant) { g.Token = met.Token })},
+	{"fill-makes", "the grant has the token of the record", forgiving(granting(func(met store.Record, g *store.Grant) { g.Token = max(1, met.Token) }))},
 	{"fill-makes", "the grant has no mark", granting(func(_ store.Record, g *store.Grant) { g.Mark = 0 })},
 	{"fill-makes", "the grant has no state", granting(func(_ store.Record, g *store.Grant) { g.State = nil })},
 	{"fill-makes", "the grant reports an expiry", granting(func(_ store.Record, g *store.Grant) { g.ExpiredAge = 1 })},
@@ -220,6 +221,23 @@ var fillFlaws = []flaw{
 		}
 	})},
 	{"fill-batch", "what was there is listed as free", showing(func(r *store.Record) { r.Left = 0 })},
+	{"fill-checks", "what is invalid has an error of its own", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
+		answers, err := s.Fill(context.Background(), all)
+		if errors.Is(err, store.ErrInvalid) {
+			err = errNone
+		}
+		return answers, err
+	}})},
+	{"fill-checks", "each is answered beside the error", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
+		_, err := s.Fill(context.Background(), all)
+		return make([]bool, len(all)), err
+	}})},
+	{"fill-checks", "the longest state is too long", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
+		if len(all[0].State) == store.MaxState {
+			return nil, errNone
+		}
+		return s.Fill(context.Background(), all)
+	}})},
 	{"fill-checks", "the good ones before an invalid one are made", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
 		for i, f := range all {
 			if err := f.Check(); err != nil {

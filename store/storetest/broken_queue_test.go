@@ -28,6 +28,24 @@ func answeringLeave(f func(r store.Record, holder string, left bool) bool) func(
 	}})
 }
 
+// byQueueOnly is a store in which a name that Queue was called for is granted by Queue only.
+func byQueueOnly(testing.TB) bend {
+	var queued sync.Map
+	return bend{
+		queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+			queued.Store(c.Name, true)
+			return s.Queue(ctx, c)
+		},
+		acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			r := look(s, c.Name)
+			if _, ok := queued.Load(c.Name); ok && r.Free() {
+				return store.Outcome{Err: &store.HeldError{Record: r}}
+			}
+			return acquire(s, c)
+		},
+	}
+}
+
 // polling is a Queue that keeps no line.
 func polling(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 	for {
@@ -69,6 +87,7 @@ var queueFlaws = []flaw{
 		}
 		return release(s, r)
 	}})},
+	{"queue-free", "a name that was granted by Queue can never be claimed", byQueueOnly},
 	{"queue-hands-over", "those who wait are woken, and ask", always(bend{queue: polling})},
 	{"queue-hands-over", "a refusal after the release is about the holder before", refusing(func(r *store.Record) { r.Holder = "a" })},
 	{"queue-hands-over", "the token begins again", forgiving(always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.Token = 1 })))},
@@ -105,12 +124,14 @@ var queueFlaws = []flaw{
 	{"queue-after", "the lease is listed as one that ends earlier than its TTL says", showing(func(r *store.Record) { r.Left -= time.Second })},
 	{"queue-after", "the lease is listed as one that began before the request", showing(func(r *store.Record) { r.Age += time.Second })},
 	{"queue-after", "the lease is listed as one that began a little earlier, and ends when it does", showing(func(r *store.Record) { r.Age += 100 * time.Millisecond })},
+	{"queue-after", "the lease is listed as one that ends a moment later than its TTL says", showing(func(r *store.Record) { r.Left += 30 * time.Millisecond })},
 	{"queue-order", "who asks again goes to the end", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		if _, err := s.Leave(context.Background(), c.Name, c.Holder); err != nil {
 			return store.Grant{}, 0, err
 		}
 		return s.Queue(ctx, c)
 	}})},
+	{"queue-order", "a name that had a queue can never be claimed", byQueueOnly},
 	{"queue-state", "what is handed over comes without its state", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.State = nil }))},
 	{"queue-state", "a state is read only beside a mark", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) {
 		if grant.Mark == 0 {
@@ -177,6 +198,13 @@ var queueFlaws = []flaw{
 			}
 		}
 	}})},
+	{"queue-shorter", "that the lease before was short is an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		grant, after, err := s.Queue(ctx, c)
+		if err != nil && look(s, c.Name).Holder == "dead" {
+			err = errors.New("too short")
+		}
+		return grant, after, err
+	}})},
 	{"queue-linger", "a name that is to linger is handed over", always(bend{release: func(s *memstore.Store, r store.Release) error {
 		r.Linger = 0
 		errs, err := s.Release(context.Background(), []store.Release{r})
@@ -229,6 +257,24 @@ var queueFlaws = []flaw{
 		c.Mark = 0
 		return s.Queue(ctx, c)
 	}})},
+	{"queue-checks", "a TTL of 0 has an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		if c.TTL == 0 {
+			return store.Grant{}, 0, errNone
+		}
+		return s.Queue(ctx, c)
+	}})},
+	{"queue-checks", "a name that cannot be one has an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		if c.Name != "" && store.CheckName(c.Name) != nil {
+			return store.Grant{}, 0, errNone
+		}
+		return s.Queue(ctx, c)
+	}})},
+	{"queue-checks", "a holder that cannot be one has an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		if c.Holder != "" && store.CheckName(c.Holder) != nil {
+			return store.Grant{}, 0, errNone
+		}
+		return s.Queue(ctx, c)
+	}})},
 	{"queue-checks", "a TTL of 0 is the shortest", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		c.TTL = max(c.TTL, store.MinTTL)
 		return s.Queue(ctx, c)
@@ -245,10 +291,10 @@ var queueFlaws = []flaw{
 		}
 		return s.Queue(ctx, c)
 	}})},
-	{"queue-checks", "a claim that is refused for its mark takes the name", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+	{"queue-checks", "a claim that is refused for its mark takes another name", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		grant, after, err := s.Queue(ctx, c)
 		if c.Mark != 0 {
-			c.Mark = 0
+			c.Mark, c.Name = 0, c.Name+"x"
 			acquire(s, c)
 		}
 		return grant, after, err
@@ -258,6 +304,13 @@ var queueFlaws = []flaw{
 			return false, nil
 		}
 		return s.Leave(context.Background(), name, holder)
+	}})},
+	{"close-ends-queues", "a call that Close ends is told as granted", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		grant, after, err := s.Queue(ctx, c)
+		if err != nil && s.Ping(context.Background()) != nil {
+			return store.Grant{Token: 1}, 0, nil
+		}
+		return grant, after, err
 	}})},
 	{"close-ends-queues", "Queue does not know of Close", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		return s.Share().Queue(ctx, c)

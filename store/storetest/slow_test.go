@@ -153,10 +153,33 @@ func coarse(step time.Duration) bend {
 	return b
 }
 
+// unknownIfOver takes a millisecond to answer what was done, and does not know it if the context ends meanwhile.
+func unknownIfOver[A any](ctx context.Context, answers []A, err error) ([]A, error) {
+	time.Sleep(time.Millisecond)
+	if err == nil && ctx.Err() != nil {
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	return answers, err
+}
+
 // TestUnusualStores shows that a right store is not called wrong for what it may do.
 func TestUnusualStores(t *testing.T) {
 	for what, bent := range map[string]bend{
 		"its clock is coarse": coarse(10 * time.Millisecond),
+		"what its context ends is done, and unknown": {
+			claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+				out, err := s.Acquire(context.WithoutCancel(ctx), claims)
+				return unknownIfOver(ctx, out, err)
+			},
+			extensions: func(ctx context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
+				errs, err := s.Extend(context.WithoutCancel(ctx), extensions)
+				return unknownIfOver(ctx, errs, err)
+			},
+			releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+				errs, err := s.Release(context.WithoutCancel(ctx), releases)
+				return unknownIfOver(ctx, errs, err)
+			},
+		},
 		"its leases end late": lasting(func(d time.Duration) time.Duration { return d + time.Second }),
 		"its leases end early by the resolution of its clock": lasting(func(d time.Duration) time.Duration {
 			return max(store.MinTTL, d-min(d/12, 10*time.Millisecond))
