@@ -233,7 +233,7 @@ var fillFlaws = []flaw{
 		return make([]bool, len(all)), err
 	}})},
 	{"fill-checks", "the longest state is too long", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
-		if len(all[0].State) == store.MaxState {
+		if len(all) > 0 && len(all[0].State) == store.MaxState {
 			return nil, errNone
 		}
 		return s.Fill(context.Background(), all)
