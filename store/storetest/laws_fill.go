@@ -59,7 +59,7 @@ func (s *subject) unfilled(names ...string) {
 		}
 		after := s.record(name)
 		s.same(before, after)
-		if after.Left > before.Left || after.Left < before.Left-minute {
+		if after.Left > before.Left+minute || after.Left < before.Left-minute {
 			s.fail(fmt.Sprintf("left %v", after.Left), "about as before: %v", before.Left)
 		}
 	}
