@@ -152,6 +152,26 @@ func TestManyJobsAreShown(t *testing.T) {
 	})
 }
 
+// A job whose name stays taken after its run, for AtLeast, is run by nobody.
+func TestJobThatLingersIsNotRunning(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		ended := false
+		start(t, a, soloist.Job{Name: "brief", Schedule: soloist.Every(time.Hour), AtLeast: 10 * time.Minute, Do: func(ctx context.Context, _ soloist.Run) error {
+			defer func() { ended = true }()
+			return sleepOr(ctx, time.Minute)
+		}})
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+		for _, running := range []bool{true, false} {
+			time.Sleep(30 * time.Second)
+			info, err := b.Admin().Job(background, "brief")
+			if err != nil || running == ended || (info.Running != nil) != running {
+				t.Errorf("running %v, %v; want %v", info.Running, err, running)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // The next time of a job is one that is not done, also where AtLeast has done times that are yet to come.
 func TestNextTimeIsNotDone(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {

@@ -410,14 +410,16 @@ func (s slowClock) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 	return out, err
 }
 
-// TestCopyWaitsForASlowClock: a lease is not taken for a renewed one because the clock of the store is a bit slow.
+// TestCopyWaitsForASlowClock: a lease is not taken for a renewed one because the clock of the store is a bit slow, or because another one ends
+// sooner.
 func TestCopyWaitsForASlowClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memstore.New(), memstore.New()
 		one, two := slowClock{before}, slowClock{after}
 		swap(t, one, two, "x", "died", 50*time.Second)
+		swap(t, one, two, "y", "died", 5*time.Second)
 		report, err := move.Copy(background, one, two, move.NewDecides, move.Options{Next: move.NewOnly})
-		if err != nil || report.Same != 0 || report.Abandoned != 1 || report.Complete() {
+		if err != nil || report.Same != 0 || report.Abandoned != 2 || report.Complete() {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})
