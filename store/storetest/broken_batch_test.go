@@ -273,9 +273,9 @@ var batchFlaws = []flaw{
 		}
 		return s.Extend(ctx, extensions)
 	}})},
-	{"batch-invalid-alone", "an empty name has an error of its own", invalidAs(func(c store.Claim) bool { return c.Name == "" }, errNone)},
-	{"batch-invalid-alone", "a control character has an error of its own", invalidAs(func(c store.Claim) bool { return c.Name == "\x00" }, errNone)},
-	{"batch-invalid-alone", "a TTL of 0 has an error of its own", invalidAs(func(c store.Claim) bool { return c.TTL == 0 }, errNone)},
+	{"batch-invalid-alone", "an empty name has another error", invalidAs(func(c store.Claim) bool { return c.Name == "" }, errNone)},
+	{"batch-invalid-alone", "a control character has another error", invalidAs(func(c store.Claim) bool { return c.Name == "\x00" }, errNone)},
+	{"batch-invalid-alone", "a TTL of 0 has another error", invalidAs(func(c store.Claim) bool { return c.TTL == 0 }, errNone)},
 	{"batch-invalid-alone", "it is not said what is invalid", invalidAs(func(store.Claim) bool { return true }, &store.InvalidError{Rule: "must be right"})},
 	{"batch-invalid-alone", "it is not said what would be right", invalidAs(func(store.Claim) bool { return true }, &store.InvalidError{What: "name"})},
 	{"batch-invalid-alone", "a claim after an invalid one is refused", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
@@ -287,7 +287,7 @@ var batchFlaws = []flaw{
 		}
 		return out, err
 	}})},
-	{"batch-invalid-alone", "an extension with a negative mark has an error of its own", always(bend{extend: func(s *memstore.Store, e store.Extension) error {
+	{"batch-invalid-alone", "an extension with a negative mark has another error", always(bend{extend: func(s *memstore.Store, e store.Extension) error {
 		if e.Check() != nil {
 			return errNone
 		}
@@ -644,7 +644,7 @@ var batchFlaws = []flaw{
 			*i = -1
 		}
 	})},
-	{"choose-all-taken", "that all are taken is an error of its own", choosing(func(_ store.Record, _ *int, o *store.Outcome) {
+	{"choose-all-taken", "that all are taken is another error", choosing(func(_ store.Record, _ *int, o *store.Outcome) {
 		if o.Err != nil {
 			o.Err = errors.New("all are taken")
 		}
@@ -788,7 +788,7 @@ func beside(f func(met []store.Record, claims []store.Claim, out []store.Outcome
 	}})
 }
 
-// invalidAs answers some of the claims that are not valid with another error.
+// invalidAs refuses some of the claims that are not valid with another error.
 func invalidAs(which func(store.Claim) bool, err error) func(testing.TB) bend {
 	return always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		if c.Check() != nil && which(c) {

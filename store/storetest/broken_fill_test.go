@@ -22,7 +22,7 @@ func made(s *memstore.Store, f store.Filling) bool {
 	return err == nil && answers[0]
 }
 
-// fillingOver says that it has made no record of what is such, and ends its lease or its linger.
+// fillingOver returns that it has made no record of what is such, and ends its lease or its linger.
 func fillingOver(which func(store.Record) bool) func(testing.TB) bend {
 	return func(testing.TB) bend {
 		over := map[string]bool{}
@@ -221,7 +221,7 @@ var fillFlaws = []flaw{
 		}
 	})},
 	{"fill-batch", "what was there is listed as free", showing(func(r *store.Record) { r.Left = 0 })},
-	{"fill-checks", "what is invalid has an error of its own", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
+	{"fill-checks", "what is invalid has another error", always(bend{fills: func(s *memstore.Store, all []store.Filling) ([]bool, error) {
 		answers, err := s.Fill(context.Background(), all)
 		if errors.Is(err, store.ErrInvalid) {
 			err = errNone

@@ -770,7 +770,7 @@ func answeredByForce(which func(met store.Record, c store.Claim) bool) func(test
 	}})
 }
 
-// staleGood is a store that answers nil to the extension of an earlier lease, and does nothing, when the record of the name is such.
+// staleGood is a store that returns nil to the extension of an earlier lease, and does nothing, when the record of the name is such.
 func staleGood(when func(store.Record) bool) func(testing.TB) bend {
 	return always(bend{extend: func(s *memstore.Store, e store.Extension) error {
 		if r := look(s, e.Name); r.Token > e.Token && when(r) {

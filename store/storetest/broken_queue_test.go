@@ -198,7 +198,7 @@ var queueFlaws = []flaw{
 			}
 		}
 	}})},
-	{"queue-shorter", "that the lease before was short is an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+	{"queue-shorter", "that the lease before was short is another error", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		grant, after, err := s.Queue(ctx, c)
 		if err != nil && look(s, c.Name).Holder == "dead" {
 			err = errors.New("too short")
@@ -223,7 +223,7 @@ var queueFlaws = []flaw{
 			}
 		}
 	}})},
-	{"queue-linger", "that a name lingers is an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+	{"queue-linger", "that a name lingers is another error", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		grant, after, err := s.Queue(ctx, c)
 		if err != nil && look(s, c.Name).Holder == "" {
 			err = errors.New("it lingers")
@@ -257,19 +257,19 @@ var queueFlaws = []flaw{
 		c.Mark = 0
 		return s.Queue(ctx, c)
 	}})},
-	{"queue-checks", "a TTL of 0 has an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+	{"queue-checks", "a TTL of 0 has another error", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		if c.TTL == 0 {
 			return store.Grant{}, 0, errNone
 		}
 		return s.Queue(ctx, c)
 	}})},
-	{"queue-checks", "a name that cannot be one has an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+	{"queue-checks", "a name that cannot be one has another error", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		if c.Name != "" && store.CheckName(c.Name) != nil {
 			return store.Grant{}, 0, errNone
 		}
 		return s.Queue(ctx, c)
 	}})},
-	{"queue-checks", "a holder that cannot be one has an error of its own", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+	{"queue-checks", "a holder that cannot be one has another error", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		if c.Holder != "" && store.CheckName(c.Holder) != nil {
 			return store.Grant{}, 0, errNone
 		}
