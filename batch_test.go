@@ -263,8 +263,8 @@ func (s hangsOnce) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 	return s.Store.Acquire(ctx, claims)
 }
 
-// A request that hangs does not hold up those that come after it, also if it is not the first that hangs, or the first behind which a call has
-// waited.
+// A request that hangs does not hold up those that come after it, also if it is not the first that hangs, or the first
+// behind which a call has waited.
 func TestEachHangingRequestHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, next := soloisttest.NewStore(), new(atomic.Bool)

@@ -156,10 +156,11 @@ func TestManyJobsAreShown(t *testing.T) {
 func TestJobThatLingersIsNotRunning(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		ended := false
-		start(t, a, soloist.Job{Name: "brief", Schedule: soloist.Every(time.Hour), AtLeast: 10 * time.Minute, Do: func(ctx context.Context, _ soloist.Run) error {
+		do := func(ctx context.Context, _ soloist.Run) error {
 			defer func() { ended = true }()
 			return sleepOr(ctx, time.Minute)
-		}})
+		}
+		start(t, a, soloist.Job{Name: "brief", Schedule: soloist.Every(time.Hour), AtLeast: 10 * time.Minute, Do: do})
 		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
 		for _, running := range []bool{true, false} {
 			time.Sleep(30 * time.Second)

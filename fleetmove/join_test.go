@@ -165,12 +165,7 @@ func TestCloseOfAReplicaTellsErrors(t *testing.T) {
 func TestClaimThatWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMovedFleet(t)
-		cut := &cutStore{Store: f.before.Share()}
-		s, err := fleetmove.Join(cut, f.after.Share(), move.OldOnly, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s, cut := f.joinCut(t)
 		cut.cut.Store(true)
 		claim := func(limit time.Duration) error {
 			ctx, cancel := context.WithTimeout(background, limit)

@@ -183,16 +183,23 @@ func TestAnnouncementLostInAnExtension(t *testing.T) {
 	})
 }
 
+// joinCut joins a replica that can be cut off from the old store.
+func (f *movedFleet) joinCut(t *testing.T) (store.Store, *cutStore) {
+	t.Helper()
+	cut := &cutStore{Store: f.before.Share()}
+	s, err := fleetmove.Join(cut, f.after.Share(), move.OldOnly, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, cut
+}
+
 // An extension by a replica that cannot announce itself ends in its time.
 func TestExtensionEndsInItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMovedFleet(t)
-		cut := &cutStore{Store: f.before.Share()}
-		s, err := fleetmove.Join(cut, f.after.Share(), move.OldOnly, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s, cut := f.joinCut(t)
 		g := take(t, s, "x", "h")
 		cut.cut.Store(true)
 		for _, ended := range []bool{false, true} {

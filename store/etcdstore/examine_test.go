@@ -62,24 +62,34 @@ func TestLearnersDoNotVote(t *testing.T) {
 	}
 }
 
-// TestDatabaseThatIsAlmostFull: an operator is warned before the database is full, from four fifths of its quota on.
-func TestDatabaseThatIsAlmostFull(t *testing.T) {
-	var used, quota int64
-	tells := func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+// answered is a store that sees the replies of etcd as a function has changed them.
+func answered(t *testing.T, change func(reply any)) *etcdstore.Store {
+	t.Helper()
+	changed := func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		options ...grpc.CallOption) error {
 		err := invoke(ctx, method, request, reply, conn, options...)
-		if status, is := reply.(*etcdserverpb.StatusResponse); is {
-			status.DbSize, status.DbSizeQuota = used, quota
-		}
+		change(reply)
 		return err
 	}
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{shared(t).URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(tells)},
+		Endpoints: []string{shared(t).URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(changed)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	s := on(t, client, prefix())
+	return on(t, client, prefix())
+}
+
+// TestDatabaseThatIsAlmostFull: an operator is warned before the database is full, from four fifths of its quota on.
+func TestDatabaseThatIsAlmostFull(t *testing.T) {
+	var used, quota int64
+	s := answered(t, func(reply any) {
+		if status, is := reply.(*etcdserverpb.StatusResponse); is {
+			status.DbSize, status.DbSizeQuota = used, quota
+		}
+	})
 	for _, test := range []struct {
 		used, quota int64
 		want        []store.Level
@@ -108,24 +118,14 @@ func TestDatabaseThatIsAlmostFull(t *testing.T) {
 // them that keeps no more running than one less would.
 func TestMembersThatVote(t *testing.T) {
 	voters := 0
-	tells := func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		err := invoke(ctx, method, request, reply, conn, options...)
+	s := answered(t, func(reply any) {
 		if list, is := reply.(*etcdserverpb.MemberListResponse); is {
 			list.Members = []*etcdserverpb.Member{{IsLearner: true}}
 			for range voters {
 				list.Members = append(list.Members, &etcdserverpb.Member{})
 			}
 		}
-		return err
-	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{shared(t).URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(tells)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	s := on(t, client, prefix())
 	for n, want := range map[int]store.Level{1: store.LevelWarning, 2: store.LevelWarning, 3: store.LevelOK,
 		4: store.LevelWarning, 5: store.LevelOK} {
 		voters = n

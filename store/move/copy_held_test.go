@@ -410,8 +410,8 @@ func (s slowClock) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 	return out, err
 }
 
-// TestCopyWaitsForASlowClock: a lease is not taken for a renewed one because the clock of the store is a bit slow, or because another one ends
-// sooner.
+// TestCopyWaitsForASlowClock: a lease is not taken for a renewed one because the clock of the store is a bit slow, or
+// because another one ends sooner.
 func TestCopyWaitsForASlowClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memstore.New(), memstore.New()

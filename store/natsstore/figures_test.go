@@ -110,19 +110,26 @@ func TestManyLeases(t *testing.T) {
 	}
 }
 
+// threeLeases takes the names a, b and c, and returns extensions of what it was granted.
+func threeLeases(t *testing.T, s *natsstore.Store) []store.Extension {
+	t.Helper()
+	var extensions []store.Extension
+	for _, name := range []string{"a", "b", "c"} {
+		g, err := acquire(background, s, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+	}
+	return extensions
+}
+
 // TestFewLeases: a server commits each atomic batch to its disk. Few changes are published one by one, unless each message is committed anyway.
 func TestFewLeases(t *testing.T) {
 	js := connect(t, shared(t).Addr)
 	for synced, replies := range map[bool]uint64{false: 3, true: 1} {
 		s := made(t, js, natsstore.Config{Bucket: fresh(), Synced: synced})
-		var extensions []store.Extension
-		for _, name := range []string{"a", "b", "c"} {
-			g, err := acquire(background, s, name, "x", time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
-			extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
-		}
+		extensions := threeLeases(t, s)
 		var errs []error
 		var err error
 		out, in := meter{js.Conn()}.count(func() { errs, err = s.Extend(background, extensions) })
@@ -143,14 +150,7 @@ func TestBucketWithoutBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, js, natsstore.Config{Bucket: bucket, Synced: true})
-	var extensions []store.Extension
-	for _, name := range []string{"a", "b", "c"} {
-		g, err := acquire(background, s, name, "x", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
-	}
+	extensions := threeLeases(t, s)
 	for _, replies := range []uint64{3, 1} {
 		var errs []error
 		var err error
@@ -171,14 +171,7 @@ func TestBucketWithoutBatches(t *testing.T) {
 func TestBatchWithAConflict(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()
 	s, other := made(t, js, natsstore.Config{Bucket: bucket, Synced: true}), open(t, js, natsstore.Config{Bucket: bucket})
-	var extensions []store.Extension
-	for _, name := range []string{"a", "b", "c"} {
-		g, err := acquire(background, s, name, "x", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
-	}
+	extensions := threeLeases(t, s)
 	if err := release(background, other, "b", "x", extensions[1].Token); err != nil {
 		t.Fatal(err)
 	}

@@ -242,13 +242,13 @@ func TestWatchOfAPoolWithAHandlerOfNotifications(t *testing.T) {
 	}
 }
 
-// Who polls does not wait without end on a connection on which nothing comes any more, such as one to a server that is gone without a word: it looks again
-// on another one, and finds the name free.
-func TestPollingGoesOnAfterASilentConnection(t *testing.T) {
-	owner := fresh(t, server(t).URL)
+// watchedInSilence watches a name over connections on which nothing comes any more, and releases it then.
+func watchedInSilence(t *testing.T, set func(*hub), options ...string) (owner *Store, w <-chan struct{}) {
+	t.Helper()
+	owner = fresh(t, server(t).URL)
 	p := newProxy(t, server(t).Addr)
-	s := open(t, p.url(server(t).URL), "schema", owner.tables.schema, "listen", "off")
-	s.hub.patience = 500 * time.Millisecond
+	s := open(t, p.url(server(t).URL), append([]string{"schema", owner.tables.schema}, options...)...)
+	set(&s.hub)
 	lease := take(t, owner, "name", "a", time.Hour)
 	w, err := s.Watch(t.Context(), []string{"name"})
 	if err != nil {
@@ -257,6 +257,13 @@ func TestPollingGoesOnAfterASilentConnection(t *testing.T) {
 	drain(w)
 	p.deafen()
 	release(t, owner, lease)
+	return owner, w
+}
+
+// Who polls does not wait without end on a connection on which nothing comes any more, such as one to a server that is gone without a word: it looks again
+// on another one, and finds the name free.
+func TestPollingGoesOnAfterASilentConnection(t *testing.T) {
+	_, w := watchedInSilence(t, func(h *hub) { h.patience = 500 * time.Millisecond }, "listen", "off")
 	select {
 	case <-w:
 	case <-time.After(servers.Patience):
@@ -651,18 +658,7 @@ func TestEndsThatAreSentAgainWakeNobody(t *testing.T) {
 // known.
 func TestListeningGoesOnAfterASilentConnection(t *testing.T) {
 	t.Parallel() // it takes as long as the listener waits for an answer
-	owner := fresh(t, server(t).URL)
-	p := newProxy(t, server(t).Addr)
-	s := open(t, p.url(server(t).URL), "schema", owner.tables.schema)
-	s.hub.idle = 20 * time.Millisecond
-	lease := take(t, owner, "name", "a", time.Hour)
-	w, err := s.Watch(t.Context(), []string{"name"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	drain(w)
-	p.deafen()
-	release(t, owner, lease)
+	owner, w := watchedInSilence(t, func(h *hub) { h.idle = 20 * time.Millisecond })
 	if told(t, w, "a release that nothing was heard of") {
 		t.Error("the watch is closed, although the listener could take its lock again")
 	}

@@ -260,7 +260,8 @@ func TestWholeFiles(t *testing.T) {
 	const job = "@daily x\n"
 	for long, refused := range map[int]bool{MaxSize: false, MaxSize + 1: true, MaxSize + 10: true} {
 		text := job + strings.Repeat("#", long-len(job)-1) + "\n"
-		if _, err := Read("jobs", strings.NewReader(text), Dialect{}); refused != (err != nil && strings.Contains(err.Error(), "longer than")) {
+		_, err := Read("jobs", strings.NewReader(text), Dialect{})
+		if refused != (err != nil && strings.Contains(err.Error(), "longer than")) {
 			t.Errorf("a file of %d bytes: %v", long, err)
 		}
 	}
