@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,9 +156,9 @@ func TestManyJobsAreShown(t *testing.T) {
 // A job whose name stays taken after its run, for AtLeast, is run by nobody.
 func TestJobThatLingersIsNotRunning(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		ended := false
+		var ended atomic.Bool
 		do := func(ctx context.Context, _ soloist.Run) error {
-			defer func() { ended = true }()
+			defer ended.Store(true)
 			return sleepOr(ctx, time.Minute)
 		}
 		start(t, a, soloist.Job{Name: "brief", Schedule: soloist.Every(time.Hour), AtLeast: 10 * time.Minute, Do: do})
@@ -165,7 +166,7 @@ func TestJobThatLingersIsNotRunning(t *testing.T) {
 		for _, running := range []bool{true, false} {
 			time.Sleep(30 * time.Second)
 			info, err := b.Admin().Job(background, "brief")
-			if err != nil || running == ended || (info.Running != nil) != running {
+			if err != nil || running == ended.Load() || (info.Running != nil) != running {
 				t.Errorf("running %v, %v; want %v", info.Running, err, running)
 			}
 			time.Sleep(time.Minute)
