@@ -11,14 +11,13 @@ import (
 // A place is the place of one holder in the queue of a name.
 type place struct {
 	claim store.Claim
-	told  chan struct{} // receives the result
+	told  chan struct{} // closed when the calls that wait at it have to look at the record
 }
 
+// tell ends the waits of all calls at the place. Later calls wait for what comes after them.
 func (p *place) tell() {
-	select {
-	case p.told <- struct{}{}:
-	default:
-	}
+	close(p.told)
+	p.told = make(chan struct{})
 }
 
 // Queue implements store.Queuer.
@@ -42,12 +41,12 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dur
 		m.mu.Unlock()
 		return store.Grant{}, 0, err
 	}
-	p := r.stand(c)
+	told := r.stand(c).told
 	timer := time.NewTimer(r.until.Sub(now))
 	m.mu.Unlock()
 	defer timer.Stop()
 	select {
-	case <-p.told:
+	case <-told:
 	case <-timer.C:
 		return store.Grant{}, 0, err
 	case <-ctx.Done():
@@ -57,8 +56,11 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dur
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.records[c.Name]; r != nil && r.liveFor(c.Holder, time.Now()) {
+	then := time.Now()
+	if r := m.records[c.Name]; r != nil && r.liveFor(c.Holder, then) {
 		return r.grant(), r.since.Sub(now), nil
+	} else if r != nil && then.Before(r.until) {
+		return store.Grant{}, 0, &store.HeldError{Record: r.lease(c.Name, then)}
 	}
 	return store.Grant{}, 0, err
 }
@@ -87,7 +89,7 @@ func (r *record) stand(c store.Claim) *place {
 		r.line[i].claim = c
 		return r.line[i]
 	}
-	p := &place{claim: c, told: make(chan struct{}, 1)}
+	p := &place{claim: c, told: make(chan struct{})}
 	r.line = append(r.line, p)
 	return p
 }

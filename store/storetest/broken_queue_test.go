@@ -187,14 +187,14 @@ var queueFlaws = []flaw{
 	}})},
 	{"queue-shorter", "those in line are not told of a lease that ends sooner", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		for {
+			left := look(s, c.Name).Left
 			grant, after, err := s.Queue(ctx, c)
-			var held *store.HeldError
-			if !errors.As(err, &held) || held.Record.Left < time.Minute || ctx.Err() != nil {
+			if !errors.Is(err, store.ErrHeld) || left < time.Minute || ctx.Err() != nil {
 				return grant, after, err
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(held.Record.Left):
+			case <-time.After(left):
 			}
 		}
 	}})},
