@@ -807,6 +807,32 @@ func TestGreatestFloor(t *testing.T) {
 	}
 }
 
+// TestSweepRaisesAFloorThatWasLost: a sweep that knows a higher floor than the backend has, as after an older copy was put in its place, writes that one before it forgets a record. Others
+// know only what the backend has.
+func TestSweepRaisesAFloorThatWasLost(t *testing.T) {
+	for what, lost := range map[string]func(m *memory){
+		"it is gone": func(m *memory) { delete(m.items, casstore.FloorName) },
+		"it is older": func(m *memory) {
+			m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 7, Released: true, Write: "e"}
+		},
+	} {
+		m := newMemory(false)
+		m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+		s := open(m)
+		if g, err := acquire(t, s, store.Claim{Name: "b", Holder: "x", TTL: time.Hour}); err != nil || g.Token != 101 {
+			t.Fatalf("got %+v, %v, want the token 101", g, err)
+		}
+		lost(m)
+		m.items["a"] = casstore.Record{Holder: "x", Token: 50, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+		if n, err := s.Sweep(background, 10); n != 1 || err != nil {
+			t.Errorf("%s: %d forgotten, %v", what, n, err)
+		}
+		if g, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err != nil || g.Token != 101 {
+			t.Errorf("%s: another was granted %+v, %v, want the token 101", what, g, err)
+		}
+	}
+}
+
 // TestSweepForgetsNoNewLease: a name that is granted while a sweep is about to forget its record, by whatever process,
 // keeps its new lease. That is no error of the sweep.
 func TestSweepForgetsNoNewLease(t *testing.T) {

@@ -43,17 +43,18 @@ func (s *Store) floorItem(ctx context.Context) (Item, error) {
 	return floor, floor.Err
 }
 
-// raiseFloor raises the floor to at least a token.
+// raiseFloor raises the floor to at least a token. Others read it from the backend: what this process knows of it does not count.
 func (s *Store) raiseFloor(ctx context.Context, token int64) error {
 	for range attempts {
 		item, err := s.floorItem(ctx)
 		if err != nil {
 			return err
 		}
-		if s.learnFloor(item.Record.Token) >= token {
+		known := s.learnFloor(item.Record.Token)
+		if item.Record.Token >= token {
 			return nil
 		}
-		record := &Record{Holder: "floor", Token: token, Released: true}
+		record := &Record{Holder: "floor", Token: max(token, known), Released: true}
 		s.stamp(record)
 		results, err := s.change(ctx, []Change{{Name: FloorName, Version: item.Version, Record: record}})
 		if err != nil {
