@@ -243,6 +243,7 @@ func (c *Client) change(ctx context.Context, t target, change func(*control) err
 	if err != nil {
 		return err
 	}
+	l.busy.Store(true) // Close is not to release it, nor what announce locks, before the change is written
 	ctl, err := parseControl(l.granted.State)
 	if err == nil {
 		err = change(&ctl)
@@ -252,7 +253,7 @@ func (c *Client) change(ctx context.Context, t target, change func(*control) err
 		news, err = c.announce(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, l.Release())
+		return errors.Join(err, l.giveBack())
 	}
 	state := ctl.json()
 	err = released(l.release(store.Release{State: state, Retain: c.retainFor(t.name, 0, state)}))
@@ -277,7 +278,11 @@ func (c *Client) announced(ctx context.Context, news *Lease) error {
 // announce locks the record that every replica watches, before a control is written. While it is locked, replicas do
 // not trust the controls that they have read, and after that they read them again.
 func (c *Client) announce(ctx context.Context) (*Lease, error) {
-	return c.wait(ctx, target{shown: nameControls, name: c.names.prefix + nameControls})
+	l, err := c.wait(ctx, target{shown: nameControls, name: c.names.prefix + nameControls})
+	if err == nil {
+		l.busy.Store(true)
+	}
+	return l, err
 }
 
 // unsettled is the version of the controls while somebody changes them, or before the first look. No replica has

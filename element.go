@@ -96,8 +96,8 @@ func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 //
 // Process returns a *DoneError if the element is processed already, a *HeldError if another replica has it (see
 // Options.Wait and Options.Overdue), and ErrFailed if its attempts are used up: fn did not run then. If fn ran and the record could not be
-// written, Process returns ErrLost (another replica may have taken the element over) or ErrUnknown (the store did not
-// respond).
+// written, Process returns ErrLost (another replica may have taken the element over, or fn has released or failed it) or ErrUnknown (the store
+// did not respond).
 func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, element *Element) error) error {
 	if err := e.client.enter(); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (el *Element) ended(err, cause error) error {
 	}
 	var recorded error
 	if cause != nil && !errors.Is(context.Cause(el.Context()), ErrLost) { // the attempt was only interrupted
-		recorded = el.Release()
+		recorded = el.giveBack()
 	} else {
 		recorded = el.Fail(err)
 	}
@@ -163,7 +163,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 	el := &Element{Lease: l, of: e, id: id}
 	var err error
 	if el.state, err = parseElementState(id, l.granted.State); err != nil {
-		return nil, errors.Join(err, l.Release())
+		return nil, errors.Join(err, l.giveBack())
 	}
 	el.state.Failed = el.state.Failed || e.exhausts(el.state.Attempts)
 	if l.granted.ExpiredAge > 0 && !el.state.Failed {
@@ -197,14 +197,15 @@ func (el *Element) ID() string { return el.id }
 func (el *Element) Attempt() int { return el.attempt }
 
 // Done records the element as processed and releases it. Errors are as in Lease.Release. After ErrLost it is not
-// recorded.
+// recorded, as when it was released, or failed, before. Done twice has the same answer twice.
 func (el *Element) Done() error { return el.release(el.processed()) }
 
 func (el *Element) processed() store.Release {
 	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain}
 }
 
-// Fail records a failed attempt and releases the element. A nil reason is recorded as one that was not given. Errors are as in Lease.Release.
+// Fail records a failed attempt and releases the element. A nil reason is recorded as one that was not given. Errors are as in Done: Fail twice
+// records one attempt.
 func (el *Element) Fail(reason error) error { return el.release(el.failed(reason)) }
 
 // failed returns the release that records a failed attempt.

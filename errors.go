@@ -28,6 +28,10 @@ var (
 
 	errReleased = errors.New("lease released")
 
+	// Why a call that ends a lease has nothing to end.
+	errGivenBack = fmt.Errorf("%w: its client was closed, and released it as it was", ErrLost)
+	errEnded     = fmt.Errorf("%w: it had been released before, and this is not recorded", ErrLost)
+
 	// The reasons why a lease is lost, for the cause of its context and for messages.
 	errUnconfirmed = fmt.Errorf("%w: no renewal was confirmed in time; the store was away or slow, or this process was stopped", ErrLost)
 	errNotLive     = fmt.Errorf("%w: the store does not have it any more; it was released by force, or renewed too late", ErrLost)

@@ -72,7 +72,7 @@ func (c *Client) outlive(ctx context.Context, job string) {
 		l, err := c.try(ctx, target{shown: info.Replica, name: c.names.prefix + kindReplica + info.id})
 		switch {
 		case err == nil: // it has just died
-			_ = l.Release()
+			_ = l.giveBack()
 		case dueOf(err).IsZero(): // it is alive, or nobody knows
 			return
 		}

@@ -91,7 +91,7 @@ type Run struct {
 	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was requested
 	Attempt     int       // number of the attempt at this scheduled time, from 1; it grows when the run is retried, or taken over from a replica that died, and not when one that ended had interrupted it
 	Manual      bool      // requested by Admin.Trigger
-	Lease       *Lease    // under which it runs; its Token is the fencing token
+	Lease       *Lease    // under which it runs, and which ends when the function returns; its Token is the fencing token
 }
 
 func (j Job) filled(opts Options) (Job, Options, error) {

@@ -28,7 +28,7 @@ type Lease struct {
 	since   time.Time                               // just before the request that was granted, or the first of several that asked for the same
 	had     time.Time                               // when the grant was known here; zero without AtLeast
 	end     time.Time                               // the lease is not renewed past it; zero without AtMost
-	busy    atomic.Bool                             // a function of the user's runs under it
+	busy    atomic.Bool                             // a function of the user's runs under it, or a control is being written
 	report  atomic.Pointer[report]                  // of the run under it
 	stated  atomic.Bool                             // it was asked to set the record's state
 	last    atomic.Pointer[[]byte]                  // the record's last state, with which the lease is released: a request for an older one may be carried out late, or twice
@@ -48,6 +48,10 @@ type Lease struct {
 	lost        bool          // EventLost has been emitted, or is about to be
 	longest     time.Duration // the longest TTL that Extend has asked for
 	err         error         // why it was removed from the renewer
+	ended       leaseEnd      // by its user or by Close
+	answered    bool          // the call that has ended it has its answer
+	answer      error
+	waiting     chan struct{} // closed when answered is set; nil if nobody waits for that
 }
 
 // A doneFunc returns the mark and state to write to the record of a lease when its work is done.

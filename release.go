@@ -16,8 +16,43 @@ import (
 // the lease was live until then: no other holder can have had the name meanwhile. It returns ErrLost if the lease was
 // not live, and ErrUnknown if the store did not respond; the lease then ends with its TTL. It is also ErrUnknown if a
 // repeated request found that the lease was over: the request before, which got no response, may have released it.
-// Another call of Release returns nil.
-func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retain()}) }
+//
+// Another call waits for the first one that ended the lease, also for Element.Done or Fail, and returns what that returned. After Close or
+// Shutdown has released the lease, Release returns ErrLost. The lease of a run ends when its function returns: for that, Release
+// returns an *InvalidError and does nothing.
+func (l *Lease) Release() error {
+	if l.subject.Kind == KindJob {
+		return invalid("release", l.shown, "the lease of a run is released, and the run recorded, when its function returns")
+	}
+	return l.giveBack()
+}
+
+// giveBack ends the lease and leaves the record as it is.
+func (l *Lease) giveBack() error { return l.release(store.Release{Retain: l.retain()}) }
+
+// A leaseEnd is what a call that ends a lease asks for.
+type leaseEnd struct {
+	cause  error // of the end of the lease's context: errReleased, or errGivenBack if Close releases the lease
+	mark   int64 // as in the request
+	states bool  // the request has a state
+}
+
+// alreadyEnded returns the answer to a call that would end a lease which another one has ended: that of the other, unless there is something to record that the other has not.
+func (l *Lease) alreadyEnded(end leaseEnd) error {
+	before, answered := l.core.renewer.endedBefore(l)
+	records := end.mark != 0 || end.states
+	switch {
+	case errors.Is(before.cause, errGivenBack):
+		return l.releasing(errGivenBack)
+	case records && end != before:
+		return l.releasing(errEnded)
+	}
+	<-answered
+	return l.answer
+}
+
+// releasing returns an error of a release of the lease.
+func (l *Lease) releasing(err error) error { return fmt.Errorf("releasing %q: %w", l.shown, err) }
 
 // retain returns how long the record must be kept if the lease is released with its mark and state unchanged.
 func (l *Lease) retain() time.Duration {
@@ -44,8 +79,8 @@ func (c *core) retainFor(name string, mark int64, state []byte) time.Duration {
 
 // release ends the lease. r has the fields of the request other than those that identify the lease.
 func (l *Lease) release(r store.Release) error {
-	if !l.core.renewer.drop(l, errReleased) {
-		return nil
+	if end := (leaseEnd{errReleased, r.Mark, r.State != nil}); !l.core.renewer.drop(l, end) {
+		return l.alreadyEnded(end)
 	}
 	err := l.core.releaseBatchUntil(context.Background(), []store.Release{l.releaseRequest(r)}, []time.Duration{l.longestLife()})[0]
 	l.core.releaseLate(context.Background(), []*Lease{l}, []error{err})
@@ -62,14 +97,24 @@ func (l *Lease) longestLife() time.Duration {
 
 // releaseLeases ends leases in few requests, until ctx ends. It returns an error for each lease, in their order.
 func releaseLeases(ctx context.Context, c *core, leases []*Lease, with func(int) store.Release) []error {
+	return endLeases(ctx, c, leases, errReleased, with)
+}
+
+// endLeases is releaseLeases for a cause: see leaseEnd. Close does not wait for what others do with a lease.
+func endLeases(ctx context.Context, c *core, leases []*Lease, cause error, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
+	var before []func() // what to do about leases that had been ended
 	var held []*Lease
 	var releases []store.Release
 	var lives []time.Duration
 	var at []int
 	for i, l := range leases {
-		if c.renewer.drop(l, errReleased) {
-			held, releases, lives, at = append(held, l), append(releases, l.releaseRequest(with(i))), append(lives, l.longestLife()), append(at, i)
+		r := with(i)
+		end := leaseEnd{cause, r.Mark, r.State != nil}
+		if c.renewer.drop(l, end) {
+			held, releases, lives, at = append(held, l), append(releases, l.releaseRequest(r)), append(lives, l.longestLife()), append(at, i)
+		} else if !errors.Is(cause, errGivenBack) {
+			before = append(before, func() { errs[i] = l.alreadyEnded(end) })
 		}
 	}
 	answers := make([]error, len(releases))
@@ -84,6 +129,9 @@ func releaseLeases(ctx context.Context, c *core, leases []*Lease, with func(int)
 	}
 	batches.Wait()
 	c.releaseLate(ctx, held, answers)
+	for _, ask := range before { // they may have been ended by this very call, if leases has them twice
+		ask()
+	}
 	return errs
 }
 
@@ -118,8 +166,13 @@ func (l *Lease) releaseRequest(r store.Release) store.Release {
 	return r
 }
 
-// tellReleased emits the event of a release.
+// tellReleased returns the answer to the call that has ended the lease, and emits the event of that.
 func (l *Lease) tellReleased(err error) error {
+	answer := err
+	if err != nil {
+		answer = l.releasing(err)
+	}
+	l.core.renewer.answer(l, answer) // before the event: its observer may release the lease, too
 	l.core.waiters.released(l.waitKey)
 	lost := errors.Is(err, ErrLost)
 	if before := l.core.renewer.lostBefore(l, lost); before {
@@ -131,10 +184,7 @@ func (l *Lease) tellReleased(err error) error {
 		held := l.core.clock.earliest().Sub(l.since)
 		l.core.observe(&l.ctx, Event{Kind: EventReleased, Subject: l.subject, Token: l.token, Duration: held, Lost: lost, Err: err})
 	}
-	if err != nil {
-		return fmt.Errorf("releasing %q: %w", l.shown, err)
-	}
-	return nil
+	return answer
 }
 
 // releaseOnce sends one release, also if ctx has ended. It retries it only if its outcome is unknown.

@@ -194,21 +194,44 @@ func (l *Lease) tellLost(cause error) {
 	})
 }
 
-// drop ends a lease that its user has finished with. It reports whether a release should be sent: once, and also for a
+// drop ends a lease that its user, or Close, has finished with. It reports whether a release should be sent: once, and also for a
 // lease that counted as lost here, because the store may still have it.
-func (r *renewer) drop(l *Lease, cause error) bool {
+func (r *renewer) drop(l *Lease, end leaseEnd) bool {
 	r.mu.Lock()
-	if !r.remove(l, cause) {
-		again := l.err != cause
-		if again {
-			l.err = cause
-		}
+	if l.ended.cause != nil {
 		r.mu.Unlock()
-		return again
+		return false
 	}
+	held := r.remove(l, end.cause)
+	l.ended, l.err = end, end.cause
 	r.mu.Unlock()
-	l.endContext(cause)
+	if held {
+		l.endContext(end.cause)
+	}
 	return true
+}
+
+// answer notes the answer to the call that has ended a lease.
+func (r *renewer) answer(l *Lease, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.answered, l.answer = true, err
+	if l.waiting != nil {
+		close(l.waiting)
+	}
+}
+
+// endedBefore returns how a lease was ended. answered is closed when the call that did so has its answer.
+func (r *renewer) endedBefore(l *Lease) (end leaseEnd, answered <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.waiting == nil {
+		l.waiting = make(chan struct{})
+		if l.answered {
+			close(l.waiting)
+		}
+	}
+	return l.ended, l.waiting
 }
 
 // confirm moves the deadline of a lease that the store extended by ttl in a request sent at before.
@@ -453,13 +476,15 @@ func (r *renewer) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.core.cfg.RequestTimeout*23/8) // Close has waited for functions, which makes 31/8, and is bounded by 4
 	defer cancel()
-	errs = append(errs, releaseLeases(ctx, r.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
+	errs = append(errs, endLeases(ctx, r.core, free, errGivenBack, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
 	return errors.Join(errs...)
 }
 
 // needed returns what is not over under l, or "".
 func (l *Lease) needed() string {
 	switch {
+	case l.busy.Load() && l.subject.Kind == "":
+		return "a change of controls has not been written"
 	case l.busy.Load():
 		return "its function has not returned"
 	case l.subject.Kind == KindJob: // a release would hide from the next holder that a run was begun

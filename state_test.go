@@ -132,6 +132,7 @@ func TestStateThatIsNotConfirmedIsKept(t *testing.T) {
 		var found []string
 		start(t, a, soloist.Job{Name: "scan", Schedule: soloist.Every(time.Minute), Do: func(ctx context.Context, run soloist.Run) error {
 			found = append(found, string(run.Lease.State()))
+			time.Sleep(time.Second) // what this replica asks beside its run is answered
 			network.LoseReplies(1)
 			if err := run.Lease.SetState(ctx, fmt.Appendf(nil, "page %d", len(found))); !errors.Is(err, soloist.ErrUnknown) {
 				t.Errorf("SetState without a reply: %v", err)

@@ -104,7 +104,7 @@ func TestPeriodicInsertsOneJobForARun(t *testing.T) {
 
 	insert := riveradapter.Periodic(queue, pool, s, report, nil)
 	run("lost", func(ctx context.Context, run soloist.Run) error {
-		if err := run.Lease.Release(); err != nil {
+		if err := client.Admin().Release(ctx, soloist.LeaseInfo{Kind: soloist.KindJob, Name: run.Job, Token: run.Lease.Token()}, "a test"); err != nil {
 			t.Error(err)
 		}
 		err := insert(context.WithoutCancel(ctx), run)
