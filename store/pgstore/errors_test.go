@@ -168,7 +168,7 @@ func TestNewerSchema(t *testing.T) {
 func TestOlderSchema(t *testing.T) {
 	for version := 1; version < schemaVersion; version++ {
 		s := fresh(t, server(t).URL)
-		lease := take(t, s, "name", "a", time.Minute)
+		lease := take(t, s, "name", "a", time.Hour)
 		if version == 1 {
 			run(t, s.pool, "DROP TABLE "+s.tables.line)
 		}
