@@ -375,29 +375,31 @@ func TestSessionThatIsReplaced(t *testing.T) {
 		"it is too short by then": {func(s *tardy) { s.lasting = true }, granted*time.Second + time.Second/2, true},
 		"a nonsensical reply":     {func(s *tardy) { s.off = 1 }, time.Second, false},
 	} {
-		server := &tardy{}
-		s, of := server.session(t)
-		of.keptUntil(time.Now())
-		delete(s.classes, of.class)
-		of.class = classOf(test.ttl)
-		s.classes[of.class] = of
-		test.change(server)
-		asked := server.ttl
-		server.ttl = 0
-		now, err := s.session(t.Context(), test.ttl)
-		switch {
-		case server.off != 0:
-			if err == nil || errors.Is(err, errTooSlow) || server.ttl != 0 || s.classes[of.class] != of ||
-				of.abandoned {
-				t.Errorf("%s: %+v, %v, want an error, and that the session stays", what, now, err)
+		synctest.Test(t, func(t *testing.T) { // else it may have ended again when it is looked at
+			server := &tardy{}
+			s, of := server.session(t)
+			of.keptUntil(time.Now())
+			delete(s.classes, of.class)
+			of.class = classOf(test.ttl)
+			s.classes[of.class] = of
+			test.change(server)
+			asked := server.ttl
+			server.ttl = 0
+			now, err := s.session(t.Context(), test.ttl)
+			switch {
+			case server.off != 0:
+				if err == nil || errors.Is(err, errTooSlow) || server.ttl != 0 || s.classes[of.class] != of ||
+					of.abandoned {
+					t.Errorf("%s: %+v, %v, want an error, and that the session stays", what, now, err)
+				}
+			case err != nil || (now != of) != test.replaced || (server.ttl != 0) != test.replaced ||
+				s.classes[of.class] != now || !now.lastsFor(0):
+				t.Errorf("%s: %+v, %v, of %d seconds first and %d then; want that it is replaced: %v", what, now, err,
+					asked, server.ttl, test.replaced)
+			case test.replaced && !of.abandoned:
+				t.Errorf("%s: the old one is kept alive still", what)
 			}
-		case err != nil || (now != of) != test.replaced || (server.ttl != 0) != test.replaced ||
-			s.classes[of.class] != now || !now.lastsFor(0):
-			t.Errorf("%s: %+v, %v, of %d seconds first and %d then; want that it is replaced: %v", what, now, err,
-				asked, server.ttl, test.replaced)
-		case test.replaced && !of.abandoned:
-			t.Errorf("%s: the old one is kept alive still", what)
-		}
+		})
 	}
 }
 
