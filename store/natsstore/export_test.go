@@ -42,3 +42,6 @@ func Raise(s *Store, token int64) { s.backend.raise(uint64(token)) } //nolint:go
 func Suspect(s *Store) {
 	s.backend.suspect(&lowSequence{from: s.backend.high.Load(), leadership: leadership{server: "n9"}})
 }
+
+// AskAgain is how long a question may be without a reply before it is asked again.
+const AskAgain = askAgain

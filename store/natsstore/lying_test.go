@@ -672,14 +672,16 @@ func TestWritesWhereThereIsNoRecord(t *testing.T) {
 	var r casstore.Result
 	var taken store.Grant
 	// the other one makes the record after this one has found that there is none
+	begun := time.Now()
 	l.during(t, isRecord, func() { r = write(background, "") }, func() {
 		taken, err = acquire(background, other, "a", "y", time.Hour)
 	})
+	quick := time.Since(begun) < natsstore.AskAgain // else it has asked again, and may know the record
 	if err != nil || taken.Token <= g.Token {
 		t.Fatalf("the other one: %+v, %v", taken, err)
 	}
 	if !errors.Is(r.Err, casstore.ErrConflict) || errors.Is(r.Err, store.ErrUnknown) || r.Version != "" ||
-		r.Current != nil {
+		r.Current != nil && (quick || r.Current.Record.Holder != "y") {
 		t.Errorf("the one that was later: %+v, want a conflict with what is not known", r)
 	}
 	if err := extend(background, other, "a", "y", taken.Token, time.Hour); err != nil {
@@ -778,9 +780,12 @@ func TestSuspicionWhileItLooks(t *testing.T) {
 	}
 	l.lie.Store(&lie)
 	// the second request asks twice: it looks at the bucket, and again when a message was confirmed
+	begun := time.Now()
 	for i, want := range []int32{1, 3, 3} {
-		if err := s.Ping(background); err != nil || infos.Load() != want {
-			t.Errorf("request %d: %v after %d looks at the bucket, want %d", i, err, infos.Load(), want)
+		err := s.Ping(background)
+		n := infos.Load()
+		if quick := time.Since(begun) < natsstore.AskAgain; err != nil || n != want && quick {
+			t.Errorf("request %d: %v after %d looks at the bucket, want %d", i, err, n, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,10 +34,16 @@ func fresh() string { return fmt.Sprintf("bucket-%d", buckets.Add(1)) }
 // connect returns a client as others have it.
 func connect(t testing.TB, addr string, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect("nats://"+addr, append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, options...)
+	var nc *nats.Conn
+	servers.Wait(t, "a connection", func() bool { // the client gives each attempt two seconds
+		var err error
+		nc, err = nats.Connect("nats://"+addr, options...)
+		if err != nil && !errors.Is(err, nats.ErrTimeout) && !os.IsTimeout(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(servers.Patience))
 	if err != nil {
