@@ -107,7 +107,7 @@ func TestHandOverWithoutTheRightToCount(t *testing.T) {
 		return err == nil && len(channels) == 1
 	})
 	must(t, release(s, held))
-	if w := <-heir; w.err != nil || w.grant.Token <= held.Token {
+	if w := served(s, heir, "name", "living"); w.err != nil || w.grant.Token <= held.Token {
 		t.Errorf("handed over: %+v", w)
 	}
 }

@@ -400,7 +400,7 @@ func TestFullMemoryIsMadeRoomIn(t *testing.T) {
 		t.Fatalf("a claim where memory is full: %v", err)
 	}
 	must(t, release(s, lined))
-	if w := <-heir; w.err != nil || w.grant.Token <= lined.Token {
+	if w := served(s, heir, "lined", "b"); w.err != nil || w.grant.Token <= lined.Token {
 		t.Errorf("handing over: %+v", w)
 	}
 	leaves.Mark, leaves.State = 7, []byte("the state")
