@@ -200,7 +200,7 @@ func (s *Store) extension(e store.Extension) *task {
 		}
 		r := p.record
 		r.left(e.Mark, e.State)
-		left := p.record.TTL - now.Sub(p.at) // of another handle's lease it is at most that, unless it was extended since
+		left := p.record.TTL // of another handle's lease at most: it may have been extended just now, which is not written
 		if s.holdingOf(e.Name, p) != nil {
 			left = s.left(e.Name, p, now)
 		}

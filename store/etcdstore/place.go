@@ -14,6 +14,7 @@ type place struct {
 	placeKey
 	ttl     time.Duration // as in the ticket
 	session *session      // that the ticket is attached to, and the name will be; nil if there is no ticket
+	again   bool          // the ticket may be gone, and is to be written again
 	freed   time.Time     // when the name was first seen free while others were before this place; zero if it was taken since
 	since   int64         // the revision that etcd had reached when the place began: notes up to it are of a lease that the holder had before
 	calls   int           // of Queue, now
@@ -116,6 +117,13 @@ func (s *Store) forsake(key placeKey) {
 		}
 		s.removePlace(at)
 	}
+}
+
+// writeAgain has the ticket of a place written again, which may be there still.
+func (s *Store) writeAgain(at *place) {
+	s.inbox.mu.Lock()
+	defer s.inbox.mu.Unlock()
+	at.again = true
 }
 
 // ticketGone forgets a place whose ticket is not there any more.

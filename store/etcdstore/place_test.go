@@ -131,8 +131,16 @@ func hasWaited(t *testing.T, client *clientv3.Client, s *Store, c store.Claim) {
 	ended := make(chan error, 1)
 	go func() { _, _, err := s.Queue(calling, c); ended <- err }()
 	key := s.keys.ticket(c.Name, c.Holder)
-	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
-	servers.Wait(t, "the reply of that", func() bool { _, ok := s.sights.of(c.Name); return ok })
+	written := int64(0)
+	servers.Wait(t, "a place", func() bool {
+		reply, err := client.Get(ctx, key)
+		if err != nil || reply.Count != 1 {
+			return false
+		}
+		written = reply.Kvs[0].ModRevision
+		return true
+	})
+	servers.Wait(t, "the reply of that", func() bool { return s.height.high.Load() >= written }) // not that of the request before it, which has seen the name, too
 	leave()
 	if err := <-ended; !errors.Is(err, store.ErrHeld) {
 		t.Fatal(err)
@@ -339,5 +347,91 @@ func TestHandedOverToACallThatFails(t *testing.T) {
 	}
 	if grant, _, err := b.Queue(ctx, claim); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("the next call, to which nothing was handed over: %+v, %v", grant, err)
+	}
+}
+
+// TestExtensionByAnotherHandle: an extension by a handle that has seen a lease long ago does not end it before what the handle that has it
+// may have promised meanwhile, which is not written.
+func TestExtensionByAnotherHandle(t *testing.T) {
+	_, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
+	grant := takenBy(t, a, "a")
+	ctx := context.Background()
+	if out, err := b.Acquire(ctx, []store.Claim{{Name: "name", Holder: "b", TTL: time.Hour}}); err != nil || !errors.Is(out[0].Err, store.ErrHeld) {
+		t.Fatal(out, err)
+	}
+	seen, _ := b.sights.of("name")
+	seen.at = seen.at.Add(-seen.record.TTL) // long ago
+	b.sights.mu.Lock()
+	b.sights.put("name", seen)
+	b.sights.mu.Unlock()
+	before := time.Now()
+	extension := []store.Extension{{Name: "name", Holder: "a", Token: grant.Token, TTL: store.MinTTL}}
+	if errs, err := b.Extend(ctx, extension); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until := b.held["name"].until; until.Before(before.Add(seen.record.TTL)) {
+		t.Errorf("it ends after %v, want at least %v", until.Sub(before), seen.record.TTL)
+	}
+}
+
+// TestPlaceThatCannotBeAskedForAgain: a place whose call has seen that another session has the name, and has failed before it asked again, has its ticket still. If its holder cannot leave, the session of
+// that ends: else the name would be handed over to the ticket, and nobody would end that lease while other names keep the session.
+func TestPlaceThatCannotBeAskedForAgain(t *testing.T) {
+	var b *Store
+	var asked, cut atomic.Bool
+	calling, giveUp := context.WithCancel(context.Background())
+	url := servers.Etcd(t, 1)[0].URL
+	client := clientOf(t, url)
+	a, c := handleOf(t, client), handleOf(t, client)
+	b = handleOf(t, clientOf(t, url, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if cut.Load() {
+			return status.Error(codes.Unavailable, "a test")
+		}
+		err := invoke(ctx, method, request, reply, conn, options...)
+		if txn, is := request.(*etcdserverpb.TxnRequest); is && asked.Load() && strings.Contains(txn.String(), "waiting") {
+			asked.Store(false)
+			b.Suspend() // the session has to be renewed first,
+			giveUp()    // and the caller does not wait for that
+		}
+		return err
+	})))
+	ctx, claim := context.Background(), store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
+	takenBy(t, a, "a")
+	if out, err := b.Acquire(ctx, []store.Claim{{Name: "keeps the session", Holder: "b", TTL: time.Hour}}); err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	hasWaited(t, client, b, claim)
+	b.mu.Lock()
+	of := b.held["keeps the session"].session
+	b.mu.Unlock()
+	a.mu.Lock()
+	ended := a.held["name"].session.id
+	a.mu.Unlock()
+	if _, err := client.Revoke(ctx, ended); err != nil {
+		t.Fatal(err)
+	}
+	grant := takenBy(t, c, "c")
+	asked.Store(true)
+	if _, _, err := b.Queue(calling, claim); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	cut.Store(true)
+	if _, err := b.Leave(ctx, "name", "b"); err == nil {
+		t.Fatal("it could leave")
+	}
+	cut.Store(false)
+	if errs, err := c.Release(ctx, []store.Release{{Name: "name", Holder: "c", Token: grant.Token}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	now, err := c.read(ctx, []string{"name"})
+	if err != nil || now[0].record.Holder != "b" || now[0].record.Session != of.name {
+		t.Fatalf("%+v, %v, want that the name was handed over to the ticket", now, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !of.abandoned {
+		t.Error("the name was handed over to a place that is forgotten, and its session does not end")
 	}
 }

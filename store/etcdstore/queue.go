@@ -136,7 +136,7 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 		switch {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			s.check(ctx, []*task{{session: of}})
-			s.ticketGone(at.placeKey)
+			s.writeAgain(at)
 			pairs, err := s.read(ctx, []string{c.Name}) // it may be the session that has the name
 			if err != nil {
 				return pair{}, false, 0, err
@@ -150,7 +150,7 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 			continue
 		case p.unsure: // another session has the name than this handle knew
 			before = p
-			s.ticketGone(at.placeKey)
+			s.writeAgain(at)
 			continue
 		case p.err != nil || p.taken && !p.record.Released && p.record.Holder == c.Holder: // nobody waits for what he has
 			if waits || stands {
@@ -164,7 +164,7 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 			return p, false, 0, nil
 		case p.taken: // the record has changed, or the ticket is gone: written again, a ticket keeps its place
 			before = p
-			s.ticketGone(at.placeKey)
+			s.writeAgain(at)
 			continue
 		case !s.turn(at, p):
 			return p, false, 0, nil
@@ -289,10 +289,10 @@ func (s *Store) findTicket(ctx context.Context, client *clientv3.Client, at *pla
 func (s *Store) writes(c store.Claim, at *place, of *session) bool {
 	s.inbox.mu.Lock()
 	defer s.inbox.mu.Unlock()
-	if s.holds(c) || at.session == of && at.ttl == c.TTL {
+	if s.holds(c) || at.session == of && at.ttl == c.TTL && !at.again {
 		return false
 	}
-	at.ttl = c.TTL
+	at.ttl, at.again = c.TTL, false
 	s.attach(at, of)
 	return true
 }

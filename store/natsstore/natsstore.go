@@ -19,6 +19,7 @@ type Store struct {
 	watches watches
 	closing sync.Once
 	closed  chan struct{} // closed by Close
+	begin   sync.Mutex    // held to begin work, so that none begins once Close waits for it
 	work    sync.WaitGroup
 }
 
@@ -51,7 +52,11 @@ func open(l links, cfg Config) *Store {
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	s.closing.Do(func() { close(s.closed) })
+	s.closing.Do(func() {
+		s.begin.Lock()
+		defer s.begin.Unlock()
+		close(s.closed)
+	})
 	err := s.Store.Close()
 	s.work.Wait()
 	return err

@@ -61,6 +61,12 @@ func (s *Store) watch(ctx context.Context, names []string) (<-chan struct{}, err
 		w.end()
 		return nil, wrap("watching", err)
 	}
+	s.begin.Lock()
+	defer s.begin.Unlock()
+	if err := s.ready(ctx); err != nil { // the store was closed meanwhile
+		w.end()
+		return nil, err
+	}
 	s.watches.add(w)
 	out := make(chan struct{})
 	s.work.Go(func() {
