@@ -2,6 +2,7 @@ package hazelcaststore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hazelcast/hazelcast-go-client/hzerrors"
 
@@ -71,3 +72,18 @@ func Overwrite(ctx context.Context, s *Store, name, from string, to []byte) (boo
 
 // GroupName is the CP group.
 const GroupName = groupName
+
+// Members returns the members that a store counts.
+func Members(ctx context.Context, s *Store) (all []string, err error) {
+	session, err := s.backend.connector.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	session.members.mu.Lock()
+	defer session.members.mu.Unlock()
+	for id := range session.members.all {
+		all = append(all, id.String())
+	}
+	slices.Sort(all)
+	return all, nil
+}

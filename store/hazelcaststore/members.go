@@ -2,6 +2,7 @@ package hazelcaststore
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,10 +23,17 @@ func newMembers(enough int) *members {
 	return &members{enough: max(1, enough), filled: make(chan struct{}), all: map[types.UUID]cluster.MemberInfo{}}
 }
 
-// change notes that a member came or left. The client calls it once for each member.
+// change notes that a member came or left. The client calls it once for each member, with one exception: when a member
+// was started again before the client has seen that it was gone, the client reports the new one only. So whoever comes
+// takes the place of the one that had its address.
 func (m *members) change(e cluster.MembershipStateChanged) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if e.State != cluster.MembershipStateRemoved {
+		maps.DeleteFunc(m.all, func(_ types.UUID, other cluster.MemberInfo) bool {
+			return other.Address == e.Member.Address
+		})
+	}
 	switch {
 	case e.Member.LiteMember:
 	case e.State == cluster.MembershipStateRemoved:

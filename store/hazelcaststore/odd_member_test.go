@@ -856,23 +856,28 @@ func TestNamesOfAGroup(t *testing.T) {
 	}
 }
 
-// TestMembersWithData: only members that have data count, each once, until they leave.
+// TestMembersWithData: only members that have data count, each once, until they leave or another one has their address.
 func TestMembersWithData(t *testing.T) {
 	seen := newMembers(2)
 	for i, step := range []struct {
 		id    uint64
+		at    cluster.Address
 		lite  bool
 		state cluster.MembershipState
 		count int
 	}{
-		{1, false, cluster.MembershipStateAdded, 1},
-		{2, true, cluster.MembershipStateAdded, 1},
-		{1, false, cluster.MembershipStateAdded, 1},
-		{3, false, cluster.MembershipStateAdded, 2},
-		{2, true, cluster.MembershipStateRemoved, 2},
-		{1, false, cluster.MembershipStateRemoved, 1},
+		{1, "a", false, cluster.MembershipStateAdded, 1},
+		{2, "b", true, cluster.MembershipStateAdded, 1},
+		{1, "a", false, cluster.MembershipStateAdded, 1},
+		{3, "c", false, cluster.MembershipStateAdded, 2},
+		{2, "b", true, cluster.MembershipStateRemoved, 2},
+		{1, "a", false, cluster.MembershipStateRemoved, 1},
+		{4, "c", false, cluster.MembershipStateAdded, 1},
+		{3, "c", false, cluster.MembershipStateRemoved, 1},
+		{5, "a", false, cluster.MembershipStateAdded, 2},
+		{6, "a", true, cluster.MembershipStateAdded, 1},
 	} {
-		member := cluster.MemberInfo{UUID: types.NewUUIDWith(0, step.id), LiteMember: step.lite}
+		member := cluster.MemberInfo{UUID: types.NewUUIDWith(0, step.id), Address: step.at, LiteMember: step.lite}
 		if seen.change(cluster.MembershipStateChanged{Member: member, State: step.state}); seen.count() != step.count {
 			t.Errorf("after step %d there are %d, want %d", i, seen.count(), step.count)
 		}
