@@ -26,11 +26,12 @@ type backend struct {
 	reader
 
 	connector *connector
+	plain     *links // for the keys that the client library cannot read
 	cfg       Config
 }
 
 func newBackend(client hazelcast.Config, cfg Config) *backend {
-	b := &backend{connector: newConnector(client, cfg), cfg: cfg}
+	b := &backend{connector: newConnector(client, cfg), plain: newPlainLinks(client), cfg: cfg}
 	b.namesOf, b.read = b.keys, b.Read
 	return b
 }
@@ -220,14 +221,19 @@ func (b *backend) keys(ctx context.Context, prefix string) (names []string, fore
 		return nil, nil, err
 	}
 	keys, err := ask(ctx, b.connector, s, func() ([]any, error) { return s.entries.GetKeySet(ctx) })
-	if err != nil {
+	switch {
+	case errors.Is(err, hzerrors.ErrHazelcastSerialization):
+		if keys, err = b.serializedKeys(ctx); err != nil {
+			return nil, nil, err
+		}
+	case err != nil:
 		return nil, nil, wrap("listing", err)
 	}
 	for _, key := range keys {
 		name, ok := key.(string)
 		switch {
 		case !ok:
-			foreign = fmt.Errorf("hazelcaststore: the map %q has a key that is a %T: use a map that nothing else writes to, and remove the entry: %w", b.cfg.Map, key, store.ErrUnusable)
+			foreign = b.foreignKey(key)
 		case strings.HasPrefix(name, prefix) && name != probe:
 			names = append(names, name)
 		}
@@ -237,4 +243,4 @@ func (b *backend) keys(ctx context.Context, prefix string) (names []string, fore
 }
 
 // Close implements casstore.Backend.
-func (b *backend) Close() error { return b.connector.close() }
+func (b *backend) Close() error { return cmp.Or(b.connector.close(), b.plain.close()) }

@@ -19,8 +19,9 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A dialer connects to members for the CP Subsystem.
+// A dialer connects to members, for the CP Subsystem or for a map.
 type dialer struct {
+	plain          bool // whether any member will do, with the CP Subsystem or without
 	addrs          []string
 	cluster        string
 	user, password string
@@ -52,7 +53,8 @@ func newDialer(c hazelcast.Config) *dialer {
 	return d
 }
 
-// A link is a connection to one member, which has the CP Subsystem: that was asked through this connection. A member
+// A link is a connection to one member, which has the CP Subsystem, unless the link is plain: that was asked through
+// this connection. A member
 // has it for as long as it lives, or not at all. So every request through a link is decided by the CP group, whatever
 // other members of the cluster have.
 type link struct {
@@ -86,7 +88,7 @@ func newLink(conn net.Conn, silence time.Duration) *link {
 	}
 }
 
-// dial connects to a member, and looks whether it has the CP Subsystem.
+// dial connects to a member, and looks whether it has the CP Subsystem, if it must.
 func (d *dialer) dial(ctx context.Context, addr string) (*link, error) {
 	network := net.Dialer{Timeout: d.dialing}
 	conn, err := network.DialContext(ctx, "tcp", addr)
@@ -125,9 +127,9 @@ func (d *dialer) dial(ctx context.Context, addr string) (*link, error) {
 	return l, nil
 }
 
-// open introduces the client, and looks whether the member has the CP Subsystem.
+// open introduces the client, and looks whether the member has the CP Subsystem, if it must.
 func (d *dialer) open(ctx context.Context, l *link) error {
-	if err := d.authenticate(ctx, l); err != nil {
+	if err := d.authenticate(ctx, l); err != nil || d.plain {
 		return err
 	}
 	r, err := l.ask(ctx, request(typeCreateGroup).text("records@"+groupName))

@@ -168,6 +168,9 @@ func (a all) Unwrap() []error { return a }
 
 // connecting is what an attempt does, for its error.
 func (d *dialer) connecting() string {
+	if d.plain {
+		return fmt.Sprintf("connecting to a member of the cluster %q at %s", d.cluster, strings.Join(d.addrs, ", "))
+	}
 	return fmt.Sprintf("connecting to the CP Subsystem of the cluster %q at %s (where no member has an error of its own, "+
 		"check the port, the wrong kind of TLS and whether a majority of the CP members is there)",
 		d.cluster, strings.Join(d.addrs, ", "))

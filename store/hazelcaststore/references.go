@@ -48,10 +48,10 @@ func newReferences(client hazelcast.Config, cfg Config) *references {
 const tries = 6
 
 // ask makes a request that changes nothing, again and again while it is not answered, or with an error that may pass.
-func (r *references) ask(ctx context.Context, doing string, m func(*link) message) (*reply, error) {
+func (ls *links) ask(ctx context.Context, doing string, m func(*link) message) (*reply, error) {
 	patience, pause := slow, pause
 	for try := 1; ; try++ {
-		l, err := r.links.get(ctx)
+		l, err := ls.get(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func (r *references) Read(ctx context.Context, names []string) ([]casstore.Item,
 
 // get reads one reference.
 func (r *references) get(ctx context.Context, name string) (casstore.Item, error) {
-	replied, err := r.ask(ctx, "reading", func(l *link) message {
+	replied, err := r.links.ask(ctx, "reading", func(l *link) message {
 		return request(typeGet).group(l.group).text(r.prefix + name)
 	})
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *references) compareAndSet(ctx context.Context, doing, name, from, to st
 // leader of the group as it is, and are no linearizable read; the references are read one by one afterwards. The name that
 // is the whole prefix is among them, whether the leader knows it yet or not: who wants the record of one name must not miss it.
 func (r *references) objects(ctx context.Context, prefix string) (names []string, err error) {
-	replied, err := r.ask(ctx, "listing", func(l *link) message {
+	replied, err := r.links.ask(ctx, "listing", func(l *link) message {
 		return request(typeObjects, 0).group(l.group).text(refService)
 	})
 	if err != nil {

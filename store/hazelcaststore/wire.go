@@ -9,15 +9,17 @@ import (
 )
 
 // The client library speaks of the CP Subsystem's structures only the number, has no call for the group of a
-// structure, and chooses the member for each request. So requests to the CP Subsystem are written here, in the open
-// binary protocol that the library speaks, too: a message is a number of frames, and a frame has a length, flags and
-// a content. Numbers are little-endian.
+// structure, and chooses the member for each request; and it has no keys of a map for those who cannot read them all.
+// So requests to the CP Subsystem, and those for such keys, are written here, in the open binary protocol that the
+// library speaks, too: a message is a number of frames, and a frame has a length, flags and a content. Numbers are
+// little-endian.
 
 // The types of messages. A reply has the type of its request and 1 more; 0 is an error.
 const (
 	typeError         = 0
 	typeAuthenticate  = 0x000100
 	typePing          = 0x000b00
+	typeKeySet        = 0x012200 // Map.KeySet
 	typeCompareAndSet = 0x0a0200 // AtomicRef.CompareAndSet
 	typeGet           = 0x0a0400 // AtomicRef.Get
 	typeCreateGroup   = 0x1e0100 // CPGroup.CreateCPGroup
