@@ -24,7 +24,8 @@ type replica struct {
 	life   atomic.Int64
 	named  atomic.Pointer[string] // of the life
 	isDead atomic.Bool
-	slept  atomic.Int64 // the sum of its suspends
+	closed atomic.Pointer[soloist.Client] // that was closed last, or is being closed
+	slept  atomic.Int64                   // the sum of its suspends
 
 	mu      sync.Mutex
 	client  *soloist.Client
@@ -159,10 +160,14 @@ func (r *replica) live(ctx context.Context) {
 			t := &thread{replica: r, world: w, client: c, life: life, rng: seeded(w.plan.Seed, uint64(1000+r.index), uint64(life*100+i))}
 			threads.Go(func() { work(t, living) })
 		}
-		threads.Wait()
+		if seeded(w.plan.Seed, uint64(1000+r.index), uint64(life*100+99)).chance(50) { // or it is closed beside what they do still
+			threads.Wait()
+		}
 		<-living.Done()
+		r.closed.Store(c)
 		_ = c.Close() // what it cannot give back ends with its TTL
 		end()
+		threads.Wait()
 		r.mu.Lock()
 		again := r.again
 		r.mu.Unlock()

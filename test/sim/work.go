@@ -128,7 +128,8 @@ func (t *thread) gave(record string, lease *soloist.Lease, err error) error {
 }
 
 func (t *thread) given(begin time.Duration, record string, lease *soloist.Lease, err error) error {
-	if !t.lost() {
+	back := t.closed.Load() == t.client && errors.Is(err, soloist.ErrLost) // Close may have released it just now
+	if !t.lost() && !back {
 		t.world.add(proof.Event{Kind: proof.Give, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()),
 			Token: lease.Token(), Result: proof.ResultOf(err)})
 	}
