@@ -1,6 +1,7 @@
 package mysqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -105,7 +106,8 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 		return nil, s.explain(err)
 	}
 	outcomes := make([]store.Outcome, len(claims))
-	indexes := valid(claims, store.Claim.Check, func(i int, err error) { outcomes[i].Err = err })
+	check := func(c store.Claim) error { return cmp.Or(c.Check(), s.mayShare(c.Name)) }
+	indexes := valid(claims, check, func(i int, err error) { outcomes[i].Err = err })
 	requests := s.requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) })
 	err := each(requests, len(indexes), func(request []int) ([]int, error) { return s.acquire(ctx, claims, request, outcomes) },
 		func(i int, err error) { outcomes[i] = store.Outcome{Err: err} })

@@ -15,6 +15,11 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	if err := store.CheckChoice(names, claim); err != nil {
 		return 0, store.Grant{}, err
 	}
+	for _, name := range names {
+		if err := s.mayShare(name); err != nil {
+			return 0, store.Grant{}, err
+		}
+	}
 	var i int
 	var v verdict
 	var r *record

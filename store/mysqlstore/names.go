@@ -15,6 +15,14 @@ func (s *Store) row(record string) string {
 	return name
 }
 
+// mayShare returns an error about a name whose row would be that of a record of soloist's own.
+func (s *Store) mayShare(name string) error {
+	if !s.cfg.ShedLock {
+		return nil
+	}
+	return shedlock.Check(name)
+}
+
 // record is what the row says of the record's name: nothing where the two are the same in all rows.
 func (s *Store) record(name string) cell { return nullableCell(name, s.cfg.ShedLock) }
 

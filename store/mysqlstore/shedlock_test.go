@@ -488,3 +488,23 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 		}
 	}
 }
+
+// A lock or job never has the row of a record that soloist keeps for itself, which would overwrite it.
+func TestSharedNamesAreNotThoseOfOurOwnRecords(t *testing.T) {
+	s, _ := sharedTable(t, shedlock.Documented)
+	for own, names := range map[string][]string{
+		"actions": {"job/actions", "lock/actions"}, "controls": {"lock/controls"}, "element/j/1": {"lock/element/j/1"},
+	} {
+		for _, name := range names {
+			if o := acquire(t, s, claim(name, "a"))[0]; !errors.As(o.Err, new(*store.InvalidError)) {
+				t.Errorf("%q: %v; want an InvalidError", name, o.Err)
+			}
+			_, _, err := s.Choose(t.Context(), []string{"lock/x", name}, claim("", "a"))
+			if !errors.As(err, new(*store.InvalidError)) {
+				t.Errorf("a choice with %q: %v; want an InvalidError", name, err)
+			}
+		}
+		take(t, s, own, "b")
+	}
+	take(t, open(t, s.db, Config{}), "lock/actions", "a")
+}

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -80,7 +81,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	outcomes := make([]store.Outcome, len(claims))
 	var valid []int
 	for i, c := range claims {
-		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
+		if outcomes[i].Err = cmp.Or(c.Check(), s.mayShare(c.Name)); outcomes[i].Err == nil {
 			valid = append(valid, i)
 		}
 	}

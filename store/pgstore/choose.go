@@ -17,6 +17,11 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	if err := store.CheckChoice(names, claim); err != nil {
 		return 0, store.Grant{}, err
 	}
+	for _, name := range names {
+		if err := s.mayShare(name); err != nil {
+			return 0, store.Grant{}, err
+		}
+	}
 	var rows []string
 	var records []*string
 	numbers := make(map[string]int, len(names)) // by row; of one that is there twice the first counts

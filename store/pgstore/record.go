@@ -56,3 +56,11 @@ func (s *Store) row(name string) (row string, record *string) {
 	row, _ = shedlock.Bare(name)
 	return row, &name
 }
+
+// mayShare returns an error about a name whose row would be that of a record of soloist's own.
+func (s *Store) mayShare(name string) error {
+	if !s.tables.cfg.ShedLock {
+		return nil
+	}
+	return shedlock.Check(name)
+}

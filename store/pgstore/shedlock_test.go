@@ -685,3 +685,25 @@ func TestExamineSeesOtherColumns(t *testing.T) {
 	found(t, open(t, base, "schema", schema, "shedlock", "true"), "schema", store.LevelError, "has the columns lock_name, locked_at, locked_by, until, and not lock_until, name",
 		"shedlock_columns=")
 }
+
+// A lock or job never has the row of a record that soloist keeps for itself. The state of a job called actions was
+// overwritten by the list of actions, so that its history was gone and a manual run was made again; and while a program
+// had a lock called controls nobody could pause a job.
+func TestSharedNamesAreNotThoseOfOurOwnRecords(t *testing.T) {
+	s, _ := shared(t)
+	for own, names := range map[string][]string{
+		"actions": {"job/actions", "lock/actions"}, "controls": {"lock/controls"}, "element/j/1": {"lock/element/j/1"},
+	} {
+		for _, name := range names {
+			if _, err := try(s, name, "a", time.Hour); !errors.As(err, new(*store.InvalidError)) {
+				t.Errorf("%q: %v; want an InvalidError", name, err)
+			}
+			_, _, err := s.Choose(background, []string{"lock/x", name}, claim("", "a", time.Hour))
+			if !errors.As(err, new(*store.InvalidError)) {
+				t.Errorf("a choice with %q: %v; want an InvalidError", name, err)
+			}
+		}
+		take(t, s, own, "b", time.Hour)
+	}
+	take(t, fresh(t, server(t).URL), "lock/actions", "a", time.Hour)
+}
