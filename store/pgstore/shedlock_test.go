@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -706,4 +707,49 @@ func TestSharedNamesAreNotThoseOfOurOwnRecords(t *testing.T) {
 		take(t, s, own, "b", time.Hour)
 	}
 	take(t, fresh(t, server(t).URL), "lock/actions", "a", time.Hour)
+}
+
+// A lock that a JVM has while the table is taken over can be released by force, as any other; and so can one that it
+// has taken while the trigger was away.
+func TestLockThatIsHeldDuringTheMigrationIsReleasedByForce(t *testing.T) {
+	db, schema := admin(t, server(t).URL), newSchema()
+	run(t, db, "CREATE SCHEMA "+schema)
+	run(t, db, "CREATE TABLE "+schema+"."+ddlOfShedLock)
+	java := jvm{t: t, db: db, table: schema + ".shedlock", by: "host"}
+	s := open(t, server(t).URL, "schema", schema, "shedlock", "true")
+	for _, names := range [][]string{{"report", "forever"}, {"later"}} {
+		for _, name := range names {
+			if !java.lock(name, time.Hour) {
+				t.Fatal("Java gets no lock")
+			}
+		}
+		run(t, db, "UPDATE "+java.table+" SET lock_until = 'infinity', locked_at = '-infinity' WHERE name = 'forever'")
+		migrate(t, s)
+		for _, name := range names {
+			r := heldBy(t, s, "lock/"+name, "a")
+			release(t, s, store.Release{Name: "lock/" + name, Holder: r.Holder, Token: r.Token})
+			if lease := take(t, s, "lock/"+name, "a", time.Minute); lease.Token <= r.Token {
+				t.Errorf("%s: token %d after Java's %d", name, lease.Token, r.Token)
+			}
+		}
+		run(t, db, "DROP TRIGGER shedlock_fence ON "+java.table)
+	}
+}
+
+// Where somebody has emptied the table of floors, a JVM's lock of a new name is refused, and does not keep the server
+// busy without end.
+func TestShedLocksNewLockWithoutAFloor(t *testing.T) {
+	s, java := shared(t)
+	run(t, s.pool, "DELETE FROM "+s.tables.floor)
+	ctx, cancel := context.WithTimeout(background, time.Minute)
+	defer cancel()
+	_, err := java.db.Exec(ctx, fmt.Sprintf(shedLockInsert, java.table),
+		pgx.NamedArgs{"name": "new", "by": "host", "most": 60.0})
+	if ctx.Err() != nil {
+		t.Fatal("the statement of the JVM does not end")
+	}
+	says(t, err, "new cannot be locked", "shedlock_floor is empty", "doctor")
+	if !java.relock("old", time.Hour) {
+		t.Error("a lock that has a row is refused")
+	}
 }
