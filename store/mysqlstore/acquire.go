@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -223,7 +223,7 @@ func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int,
 			return known, nil, nil
 		}
 	}
-	s.usedUp(ctx, request, outcomes)
+	s.usedUp(ctx, request, func(i int) *record { return known[s.row(claims[i].Name)].record }, outcomes)
 	return known, nil, nil
 }
 
@@ -338,19 +338,34 @@ func inOrder(all []found, n int, err error) ([]*record, error) {
 	return records, err
 }
 
-// usedUp finds out whether names were refused only because their tokens are used up.
-func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outcome) {
+// usedUp finds out whether names without a row were refused because of the floor, and not because somebody has locked
+// them.
+func (s *Store) usedUp(ctx context.Context, request []int, known func(i int) *record, outcomes []store.Outcome) {
+	absent := slices.DeleteFunc(slices.Clone(request), func(i int) bool { return known(i) != nil })
+	if len(absent) == 0 {
+		return
+	}
+	if err := s.floorless(ctx); err != nil {
+		for _, i := range absent {
+			outcomes[i].Err = err
+		}
+	}
+}
+
+// floorless returns why no name without a row can be taken: the tokens are used up, or somebody has emptied the table
+// with the floor. It returns nil if neither is so, or if it cannot be found out.
+func (s *Store) floorless(ctx context.Context) error {
 	floors, err := look(ctx, s, s.text(sqlVersion, nil), func(rows *sql.Rows) (floor int64, err error) {
 		var version int
 		return floor, rows.Scan(&version, &floor)
 	})
-	if err != nil {
-		return // the names are refused, whatever the reason
+	switch {
+	case err != nil:
+		return nil
+	case len(floors) == 0:
+		return fmt.Errorf("mysqlstore: %w: %s_meta is empty: run soloist migrate up", store.ErrSchema, s.cfg.Table)
+	case floors[0] == math.MaxInt64:
+		return store.ErrTokens
 	}
-	for _, i := range request {
-		var held *store.HeldError
-		if errors.As(outcomes[i].Err, &held) && held.Record.Token == 0 && len(floors) > 0 && floors[0] == math.MaxInt64 {
-			outcomes[i].Err = store.ErrTokens
-		}
-	}
+	return nil
 }

@@ -2,6 +2,7 @@ package mysqlstore
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/soloist-dev/soloist/store"
@@ -23,10 +24,11 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	var i int
 	var v verdict
 	var r *record
+	var records []*record
 	passed := make([]bool, len(names)) // once each; then what still looks free is tried again after pauses
 	for pauses := 0; ; {
-		records, err := s.takeOne(ctx, names, claim, passed)
-		if err != nil {
+		var err error
+		if records, err = s.takeOne(ctx, names, claim, passed); err != nil {
 			return 0, store.Grant{}, err
 		}
 		i, v = best(records, claim)
@@ -44,9 +46,29 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 			clear(passed)
 		}
 	}
+	if v == free && r == nil {
+		switch err := s.floorless(ctx); {
+		case errors.Is(err, store.ErrTokens):
+			i, v = best(spent(records), claim)
+			r = records[i]
+		case err != nil:
+			return i, store.Grant{}, err
+		}
+	}
 	claim.Name = names[i]
 	out := v.outcome(r, claim)
 	return i, out.Grant, out.Err
+}
+
+// spent gives names without a row what they are where the floor is the greatest token: free, and without tokens.
+func spent(records []*record) []*record {
+	for i, r := range records {
+		if r == nil {
+			records[i] = &record{}
+			records[i].Token = math.MaxInt64
+		}
+	}
+	return records
 }
 
 // pass passes by the first name that looks free and could not be taken. It reports whether another one that looks free is left.

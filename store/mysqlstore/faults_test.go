@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -385,5 +386,44 @@ func TestErrorsLeaveNothingOpen(t *testing.T) {
 			}
 			take(t, s, "y", "a")
 		})
+	}
+}
+
+// Where somebody has emptied the table with the floor, a name without a record is not called one that a transaction has
+// locked, without end. A migration fills the table again.
+func TestEmptyMeta(t *testing.T) {
+	s := open(t, connect(t, mariadb(t).URL, nil), Config{})
+	before := take(t, s, "locked", "a")
+	release(t, s, store.Release{Name: "locked", Holder: "a", Token: before.Token, Retain: time.Hour})
+	take(t, s, "old", "a")
+	exec(t, s.db, "DELETE FROM "+s.table(s.cfg.Table+"_meta"))
+	empty := func(verb string, err error) {
+		t.Helper()
+		if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrUnknown) ||
+			!strings.Contains(err.Error(), "migrate up") {
+			t.Errorf("%s: %v; want store.ErrSchema: nobody holds it, and nothing was done", verb, err)
+		}
+	}
+	tx := begin(t, s.db, nil)
+	exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" WHERE name = 'locked' FOR UPDATE")
+	out := acquire(t, s, claim("new", "b"), claim("locked", "b"), claim("old", "b"), claim("old", "a"))
+	empty("a batch", out[0].Err)
+	if !errors.Is(out[1].Err, store.ErrHeld) || !errors.Is(out[2].Err, store.ErrHeld) || out[3].Err != nil {
+		t.Errorf("names with records: %v, %v, %v", out[1].Err, out[2].Err, out[3].Err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	empty("a claim", acquire(t, s, claim("new", "b"))[0].Err)
+	_, _, err := s.Choose(t.Context(), []string{"old", "new"}, claim("", "b"))
+	empty("a choice", err)
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g := take(t, s, "new", "b"); g.Token <= before.Token {
+		t.Errorf("token %d after %d", g.Token, before.Token)
+	}
+	if i, _, err := s.Choose(t.Context(), []string{"old", "newer"}, claim("", "b")); i != 1 || err != nil {
+		t.Errorf("a choice after the migration: %d, %v", i, err)
 	}
 }

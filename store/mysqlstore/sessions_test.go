@@ -425,6 +425,12 @@ func TestTokensEnd(t *testing.T) {
 	if o := acquire(t, s, claim("new", "z"))[0]; !errors.Is(o.Err, store.ErrTokens) {
 		t.Errorf("a name below the floor answered %v, %+v", o.Err, o.Grant)
 	}
+	if _, _, err := s.Choose(t.Context(), []string{"new", "newer"}, claim("", "a")); !errors.Is(err, store.ErrTokens) {
+		t.Errorf("a choice of names below the floor: %v", err)
+	}
+	if i, _, err := s.Choose(t.Context(), []string{"new", "y"}, claim("", "a")); i != 1 || !errors.Is(err, store.ErrHeld) {
+		t.Errorf("a choice with a name that is held: %d, %v; want that name, which will be free", i, err)
+	}
 }
 
 // FuzzNames takes any name and holder there can be; they come back as they were.
