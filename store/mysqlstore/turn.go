@@ -52,12 +52,15 @@ func (s *Store) join(ctx context.Context, row string) {
 	t := ts.of[row]
 	if t == nil {
 		open := s.db.Stats().MaxOpenConnections
-		if ts.off || len(ts.of) >= mostTurns || open > 0 && len(ts.of) >= open/2 {
+		if ts.off || len(ts.of) >= mostTurns || !spare(s.db, open) {
 			return
 		}
 		t = &turn{news: make(chan struct{}, 1)}
 		ts.of[row] = t
-		ts.work.Go(func() { s.takeTurns(row, t) })
+		ts.work.Go(func() {
+			defer giveBack(s.db)
+			s.takeTurns(row, t)
+		})
 	}
 	t.watches++
 	t.looked = time.Now() // its caller has
@@ -67,6 +70,34 @@ func (s *Store) join(ctx context.Context, row string) {
 		t.watches--
 		t.tell()
 	})
+}
+
+// taking has the number of turns on each pool of connections, of all handles of this process on it. A turn counts until
+// its connection is back in the pool.
+var taking = struct {
+	sync.Mutex
+	of map[*sql.DB]int
+}{of: map[*sql.DB]int{}}
+
+// spare counts one more turn on a pool, unless half of its connections have turns. The pool opens so many of them at
+// most, any number if that is 0.
+func spare(db *sql.DB, open int) bool {
+	taking.Lock()
+	defer taking.Unlock()
+	if open > 0 && taking.of[db] >= open/2 {
+		return false
+	}
+	taking.of[db]++
+	return true
+}
+
+// giveBack counts one turn less on a pool.
+func giveBack(db *sql.DB) {
+	taking.Lock()
+	defer taking.Unlock()
+	if taking.of[db]--; taking.of[db] == 0 {
+		delete(taking.of, db)
+	}
 }
 
 func (t *turn) tell() {

@@ -266,3 +266,53 @@ func TestTurnBeginsAnew(t *testing.T) {
 		t.Errorf("a turn in which nobody waits is kept for %v, for the lease of the one before", left)
 	}
 }
+
+// turnsOn returns how many turns are counted on a pool.
+func turnsOn(db *sql.DB) int {
+	taking.Lock()
+	defer taking.Unlock()
+	return taking.of[db]
+}
+
+// TestTurnsOfTwoHandlesOnOnePool: they leave half of the connections to the program, and to each other. A turn that
+// ends gives its place to either of them.
+func TestTurnsOfTwoHandlesOnOnePool(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	one, two := open(t, db, Config{}), open(t, db, Config{})
+	db.SetMaxOpenConns(4)
+	rows := func(s *Store) int {
+		s.turns.mu.Lock()
+		defer s.turns.mu.Unlock()
+		return len(s.turns.of)
+	}
+	watch := func(s *Store, name string) (end func()) {
+		t.Helper()
+		granted(t, s, name, "holder")
+		_, end = watched(t, s, name)
+		if n := rows(one) + rows(two); n > 2 || n != turnsOn(db) {
+			t.Fatalf("%d turns, %d of them counted, of a pool of 4 connections; want half of them at most", n, turnsOn(db))
+		}
+		return end
+	}
+	ended := watch(one, "a")
+	watch(two, "a")
+	watch(one, "b")
+	watch(two, "b")
+	if rows(one) != 1 || rows(two) != 1 {
+		t.Fatalf("%d and %d turns; want one of each handle, as the first who waited", rows(one), rows(two))
+	}
+	ended()
+	servers.Wait(t, "a place that is given back", func() bool { return turnsOn(db) == 1 })
+	watch(two, "c")
+	if rows(two) != 2 {
+		t.Error("the place of a turn that has ended is not taken again")
+	}
+	for _, s := range []*Store{one, two} {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := turnsOn(db); n != 0 {
+		t.Errorf("%d turns are counted of handles that are closed", n)
+	}
+}
