@@ -1,7 +1,6 @@
 package hazelcaststore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +56,14 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		findings[0].Level, findings[0].Fix = store.LevelWarning, "use three members: with one, everything is lost when it ends"
 	}
 	findings = append(findings, needed(cfg.MinMembers, count))
-	expiry, err := s.expiry(ctx)
+	names, foreign, err := s.backend.namesOf(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if foreign != nil {
+		findings = append(findings, store.Finding{Subject: "keys", Found: foreign.Error(), Level: store.LevelError, Fix: "remove the entry"})
+	}
+	expiry, err := s.expiry(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +89,7 @@ func needed(few, count int) store.Finding {
 }
 
 // expiry looks at one entry, since all entries of a map have the map's settings.
-func (s *Store) expiry(ctx context.Context) (store.Finding, error) {
-	names, foreign, err := s.backend.namesOf(ctx, "")
-	if err = cmp.Or(err, foreign); err != nil {
-		return store.Finding{}, err
-	}
+func (s *Store) expiry(ctx context.Context, names []string) (store.Finding, error) {
 	if len(names) == 0 {
 		return store.Finding{Subject: "expiry", Found: "the map has no entry yet", Level: store.LevelUnknown, Fix: "look again when it has one"}, nil
 	}
