@@ -144,6 +144,8 @@ func TestParseRefuses(t *testing.T) {
 		{"an unknown zone", "TZ=Mars/Olympus 0 0 * * *", "", "", "time/tzdata"},
 		{"a zone without a name", "TZ= 0 0 * * *", "", "", "TZ=Europe/Berlin"},
 		{"the zone of this machine", "CRON_TZ=Local 0 0 * * *", "", "", "differs between machines"},
+		{"a link to it", "CRON_TZ=localtime 0 0 * * *", "", "", "zone localtime differs between machines"},
+		{"the link by a longer way", "TZ=./localtime 0 0 * * *", "", "", "./localtime differs between machines"},
 		{"a zone file outside the database", "TZ=../../etc/passwd 0 0 * * *", "", "", "is unknown"},
 	}
 	for _, test := range tests {

@@ -3,6 +3,7 @@ package cron
 import (
 	"errors"
 	"fmt"
+	"path"
 	"sync"
 	"time"
 )
@@ -15,13 +16,16 @@ const widest = 2 * day
 // hundred of the zone database bound it.
 var zones sync.Map // name string -> *time.Location
 
+// machineZone is the name of a link to /etc/localtime, which the zone database of Debian, among others, has.
+const machineZone = "localtime"
+
 // zoneNamed loads a zone that means the same on every machine.
 func zoneNamed(name string) (*time.Location, error) {
-	switch name {
-	case "":
+	switch {
+	case name == "":
 		return nil, errors.New("the zone has no name: use one like TZ=Europe/Berlin")
-	case "Local":
-		return nil, errors.New("the zone Local differs between machines: use a name like Europe/Berlin")
+	case name == "Local", path.Base(name) == machineZone:
+		return nil, fmt.Errorf("the zone %s differs between machines: use a name like Europe/Berlin", name)
 	}
 	if loaded, found := zones.Load(name); found {
 		return loaded.(*time.Location), nil

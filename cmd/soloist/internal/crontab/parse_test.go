@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -386,6 +387,25 @@ func TestNamesOfVariablesMayBeQuoted(t *testing.T) {
 	for _, text := range []string{`"A"=x`, `'A' = "x"`, "A=x", "\tA\t= x "} {
 		if j := parse(t, "c", text+"\n@daily a", Dialect{}).Jobs[0]; !slices.Equal(j.Env, []string{"A=x"}) {
 			t.Errorf("%q sets %q", text, j.Env)
+		}
+	}
+}
+
+// The zone database of Debian, among others, has a link to the zone of the machine: each of several machines may run a
+// job in it at another time.
+func TestZoneOfTheMachineIsNoZone(t *testing.T) {
+	for _, zone := range []string{"Local", "localtime", "./localtime"} {
+		for name, text := range map[string]string{
+			"c":      "CRON_TZ=" + zone + "\n0 3 * * * x\n",
+			"d":      "TZ=" + zone + "\n0 3 * * * x\n",
+			"e":      "# soloist: zone=" + zone + "\n0 3 * * * x\n",
+			"j.yaml": "jobs: [{name: a, schedule: 0 3 * * *, command: [x], zone: " + zone + "}]\n",
+		} {
+			_, err := Parse(name, []byte(text), Dialect{})
+			want := strconv.Quote(zone) + " is another zone on each machine"
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: error %v, want one that says %s", text, err, want)
+			}
 		}
 	}
 }

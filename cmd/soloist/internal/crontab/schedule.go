@@ -3,6 +3,7 @@ package crontab
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 
 // zoneNamed loads a zone that is the same on every machine. "" is UTC.
 func zoneNamed(name string) (*time.Location, error) {
-	if name == "Local" {
-		return nil, errors.New(`"Local" is another zone on each machine; write one such as Europe/Berlin, or UTC`)
+	if name == "Local" || path.Base(name) == "localtime" { // which is a link to /etc/localtime
+		return nil, fmt.Errorf("%q is another zone on each machine; write one such as Europe/Berlin, or UTC", name)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
