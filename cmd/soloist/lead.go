@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -62,8 +64,18 @@ func (g *guarded) lead(name string, pages *probes) error {
 	}
 	defer g.passed.remove()
 	g.tellManager(log, managerReady)
-	for {
-		lease, err := g.taken(c.With(opts), func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })
+	return g.stand(c.With(opts), name, log)
+}
+
+// stand runs the command in each term, until it is over.
+func (g *guarded) stand(c *soloist.Client, name string, log *slog.Logger) error {
+	for led := false; ; led = true {
+		lease, err := g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
+			if led {
+				return standAgain(ctx, c, name, log)
+			}
+			return c.Campaign(ctx, name)
+		})
 		if err != nil {
 			return err
 		}
@@ -75,3 +87,23 @@ func (g *guarded) lead(name string, pages *probes) error {
 		}
 	}
 }
+
+// standAgain is the Campaign of one who has led. What has ended that term, such as a permission that is being changed,
+// can refuse its first request, too; like that of [soloist.Client.Lead], it goes on then.
+func standAgain(ctx context.Context, c *soloist.Client, name string, log *slog.Logger) (*soloist.Lease, error) {
+	for {
+		lease, err := c.Campaign(ctx, name)
+		if err == nil || ctx.Err() != nil {
+			return lease, err
+		}
+		log.Warn("no leadership: a request to the store has failed", "name", name, "err", err)
+		select {
+		case <-time.After(standAgainAfter):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// standAgainAfter is the pause after a first request that was refused.
+const standAgainAfter = time.Second
