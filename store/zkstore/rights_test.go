@@ -160,6 +160,47 @@ func TestOneNodeWithoutRights(t *testing.T) {
 	}
 }
 
+// TestBucketThatCannotBeMade: a bucket that the user may not make affects the names in it only, and a name whose bucket
+// is there is claimed beside them.
+func TestBucketThatCannotBeMade(t *testing.T) {
+	s, path := shared(t), fresh()
+	makes := func(node string) {
+		if _, err := s.conn.Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err != nil &&
+			!errors.Is(err, zk.ErrNodeExists) {
+			t.Fatal(err)
+		}
+	}
+	for _, node := range []string{"/test", path, bucketOf(path, "a")} {
+		makes(node)
+	}
+	const rights = zk.PermRead | zk.PermWrite | zk.PermDelete | zk.PermAdmin
+	if _, err := s.conn.SetACL(path, zk.WorldACL(rights), -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} {
+		var claims []store.Claim
+		for _, name := range names {
+			claims = append(claims, store.Claim{Name: name, Holder: "x", TTL: time.Hour})
+		}
+		outcomes, err := on(t, s.conn, path).Acquire(background, claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range outcomes {
+			denied := errors.Is(o.Err, fs.ErrPermission) && !errors.Is(o.Err, store.ErrUnknown)
+			if denied != (names[i] == "b") || !denied && o.Err != nil {
+				t.Errorf("a claim of %s of %q: %+v", names[i], names, o)
+			}
+		}
+	}
+	if _, err := s.conn.SetACL(path, zk.WorldACL(zk.PermAll), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(background, on(t, s.conn, path), "b", "x", time.Hour); err != nil {
+		t.Errorf("after the right has come: %v", err)
+	}
+}
+
 // TestServerWithoutAConfiguration: a server that has no node for its configuration, as before ZooKeeper 3.5, leaves unknown how many vote, and nothing else.
 func TestServerWithoutAConfiguration(t *testing.T) {
 	p := newProxy(t, shared(t).Addr)

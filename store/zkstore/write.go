@@ -151,21 +151,24 @@ func (b *backend) without(ctx context.Context, conn *zk.Conn, session int64, res
 	return nil
 }
 
-// makeBuckets makes the buckets that changes may need, and their parents.
-func (b *backend) makeBuckets(conn *zk.Conn, rest []pending) []pending {
-	made := map[string]bool{}
+// makeBuckets makes the buckets that changes may need, and their parents. It ends the changes whose bucket cannot be
+// made, and returns the others.
+func (b *backend) makeBuckets(conn *zk.Conn, rest []pending) (others []pending) {
+	tried := map[string]error{}
 	for _, p := range rest {
 		bucket := b.tree.bucket(p.Name)
-		if !p.makes || made[bucket] {
+		err, known := tried[bucket]
+		if p.makes && !known {
+			err = wrap("making the node "+bucket, b.conns.explain(b.make(conn, bucket)))
+			tried[bucket] = err
+		}
+		if p.makes && err != nil {
+			p.result.Err = err
 			continue
 		}
-		made[bucket] = true
-		if err := b.make(conn, bucket); err != nil {
-			fail(rest, wrap("making the node "+bucket, b.conns.explain(err)))
-			return nil
-		}
+		others = append(others, p)
 	}
-	return rest
+	return others
 }
 
 // make makes a node, and before it the parents that are not there. The nodes stay.
@@ -179,6 +182,11 @@ func (b *backend) make(conn *zk.Conn, node string) error {
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
+	}
+	if errors.Is(err, zk.ErrNoAuth) { // ZooKeeper looks at the right first, and then whether the node is there
+		if there, _, failed := conn.Exists(node); failed == nil && there {
+			return nil
+		}
 	}
 	return err
 }
