@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -177,6 +178,10 @@ func (c *connector) greeted(address string, err error) {
 // longestGreeting is in bytes. The first reply has 37.
 const longestGreeting = 1 << 10
 
+// shortestReply is how many bytes each later reply begins with: the number of its request, the transaction and an
+// error. The client reads that many of a shorter one, too, and panics.
+const shortestReply = 16
+
 // A strangerError is that a server is not one of ZooKeeper: the length of its first reply would be one that the client reserves memory for.
 type strangerError struct{ begin string }
 
@@ -250,6 +255,10 @@ func (l *link) Read(b []byte) (int, error) {
 		}
 		if l.at++; l.at == 16 && l.packet > 0 {
 			l.seen.raise(l.transaction)
+		}
+		if l.at == 4 && l.packet > 0 && (l.size < shortestReply || l.size > math.MaxInt32) {
+			err = fmt.Errorf("zkstore: a reply of %d bytes is none of ZooKeeper", l.size)
+			return 0, err
 		}
 		if l.at >= 4 && l.at-4 == l.size {
 			l.packet, l.at, l.size, l.transaction = l.packet+1, 0, 0, 0

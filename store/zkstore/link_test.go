@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"reflect"
 	"slices"
@@ -68,6 +69,36 @@ func TestTransactionsAreKept(t *testing.T) {
 		}
 		if !bytes.Equal(to.out.Bytes(), want) {
 			t.Errorf("%d bytes at once: %q, want %q", chunk, to.out.Bytes(), want)
+		}
+	}
+}
+
+// TestRepliesThatCannotBe: a reply whose length is less than that of its header, of which the client would read more
+// than there is and panic, and one whose length is below 0, for which it would reserve memory, end the connection.
+func TestRepliesThatCannotBe(t *testing.T) {
+	greeting := append([]byte{0, 0, 0, 20}, bytes.Repeat([]byte{0xff}, 20)...)
+	for _, test := range []struct {
+		length uint32
+		good   bool
+	}{
+		{0, false}, {1, false}, {15, false}, {16, true}, {1 << 20, true},
+		{math.MaxInt32, true}, {1 << 31, false}, {math.MaxUint32, false},
+	} {
+		reply := append(binary.BigEndian.AppendUint32(nil, test.length), 0, 0, 0, 1)
+		for _, chunk := range []int{1, 4, 100} {
+			all := bytes.NewReader(append(bytes.Clone(greeting), reply...))
+			l := &link{Conn: &written{replies: all}, seen: &seen{}, greeted: func(error) {}}
+			var got []byte
+			var err error
+			for err == nil {
+				var n int
+				b := make([]byte, chunk)
+				n, err = l.Read(b)
+				got = append(got, b[:n]...)
+			}
+			if good := errors.Is(err, io.EOF); good != test.good {
+				t.Errorf("%d bytes, %d at once: %v after %d bytes", test.length, chunk, err, len(got))
+			}
 		}
 	}
 }
