@@ -153,7 +153,7 @@ func (b *backend) change(ctx context.Context, c casstore.Change) casstore.Result
 	})
 	var conflict *types.ConditionalCheckFailedException
 	if errors.As(err, &conflict) {
-		return conflicting(c, conflict.Item)
+		return conflicting(conflict.Item)
 	}
 	return done(c, err)
 }
@@ -193,7 +193,7 @@ func (b *backend) take(ctx context.Context, c casstore.Change) casstore.Result {
 	var conflict *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &conflict):
-		return conflicting(c, conflict.Item)
+		return conflicting(conflict.Item)
 	case err != nil:
 		return done(c, err)
 	}
@@ -212,16 +212,13 @@ func done(c casstore.Change, err error) casstore.Result {
 	return casstore.Result{Version: c.Record.Version()}
 }
 
-// conflicting is the result of a change whose condition did not hold. Without an item there is none, unless the change
-// would have made it then: so there is one, which the service did not return, and it is read.
-func conflicting(c casstore.Change, attrs attributes) casstore.Result {
-	item := casstore.Item{Name: c.Name}
-	switch {
-	case len(attrs) > 0:
-		item = decode(attrs)
-	case c.Version == "":
+// conflicting is the result of a change whose condition did not hold. If the service has returned no item, there may be
+// none, or a service like DynamoDB does not return items then: so it is read.
+func conflicting(attrs attributes) casstore.Result {
+	if len(attrs) == 0 {
 		return casstore.Result{Err: casstore.ErrConflict}
 	}
+	item := decode(attrs)
 	return casstore.Result{Err: casstore.ErrConflict, Current: &item}
 }
 

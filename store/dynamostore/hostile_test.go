@@ -239,6 +239,50 @@ func TestConflictThatTellsNoItem(t *testing.T) {
 	}
 }
 
+// TestLeaseThatTheConflictDoesNotTell: an extension and a release that are refused without the item, because one before
+// them took effect whose reply was lost, are not those of a lost lease: the item is read.
+func TestLeaseThatTheConflictDoesNotTell(t *testing.T) {
+	for what, do := range map[string]func(s *dynamostore.Store) ([]error, error){
+		"an extension": func(s *dynamostore.Store) ([]error, error) {
+			return s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: 1, TTL: time.Hour}})
+		},
+		"a release": func(s *dynamostore.Store) ([]error, error) {
+			return s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: 1}})
+		},
+	} {
+		writes, item := 0, itemHeld("a")
+		s := scripted(t, func(operation, request string) (int, string) {
+			switch operation {
+			case "DescribeTable":
+				return 200, fmt.Sprintf(goodTable, "")
+			case "GetItem":
+				return 200, `{"Item": ` + item + `}`
+			case "PutItem":
+				switch writes++; writes {
+				case 1: // it takes effect, and nobody learns of it
+					_, item, _ = strings.Cut(request, `"Item":`)
+					end := json.NewDecoder(strings.NewReader(item))
+					var written json.RawMessage
+					if err := end.Decode(&written); err != nil {
+						t.Error(err)
+					}
+					item = string(written)
+					return 500, failure("InternalServerError")
+				case 2:
+					return 400, failure("ConditionalCheckFailedException")
+				}
+				return 200, "{}"
+			}
+			return 400, failure("ValidationException")
+		})
+		for _, want := range []error{store.ErrUnknown, nil} {
+			if errs, err := do(s); err != nil || !errors.Is(errs[0], want) {
+				t.Errorf("%s: %v, %v, want %v", what, errs, err, want)
+			}
+		}
+	}
+}
+
 // TestPagesWithoutItems: a page of a scan that has no item, because none of those that were looked at is asked for, is not the last one.
 func TestPagesWithoutItems(t *testing.T) {
 	var scans atomic.Int64

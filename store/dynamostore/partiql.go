@@ -48,7 +48,7 @@ func (b *backend) changeSome(ctx context.Context, changes []casstore.Change, res
 		case tooMany(out.Responses[i].Error.Code):
 			again = append(again, i)
 		default:
-			results[i] = refused(c, out.Responses[i])
+			results[i] = refused(out.Responses[i])
 		}
 	}
 	for _, i := range again { // one by one, with a pause each
@@ -89,14 +89,10 @@ func (b *backend) statement(c casstore.Change) (text string, parameters []types.
 }
 
 // refused is the result of a statement that failed.
-func refused(c casstore.Change, r types.BatchStatementResponse) casstore.Result {
+func refused(r types.BatchStatementResponse) casstore.Result {
 	switch code := r.Error.Code; code {
 	case types.BatchStatementErrorCodeEnumConditionalCheckFailed, types.BatchStatementErrorCodeEnumDuplicateItem:
-		attrs := r.Error.Item
-		if len(attrs) == 0 {
-			return casstore.Result{Err: casstore.ErrConflict} // it is read
-		}
-		return conflicting(c, attrs)
+		return conflicting(r.Error.Item)
 	case types.BatchStatementErrorCodeEnumInternalServerError, types.BatchStatementErrorCodeEnumTransactionConflict:
 		return casstore.Result{Err: store.AsUnknown(statementError(r))}
 	default:
