@@ -213,27 +213,29 @@ func (b *backend) namesIn(conn *zk.Conn, bucket string) (names []string, err err
 
 // Walk implements casstore.Backend. The order is that of the buckets, and of the names in a bucket. The cursor is the bucket and the last name.
 func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
-	type part struct {
-		names []string
-		next  string
-	}
-	p, err := call(ctx, b, func(conn *zk.Conn) (p part, err error) {
-		p.names, p.next, err = b.walk(conn, cursor, n)
-		return p, err
-	})
+	p, err := call(ctx, b, func(conn *zk.Conn) (part, error) { return b.walk(conn, cursor, n) })
 	if err == nil && len(p.names) > 0 {
 		items, err = b.Read(ctx, p.names)
 	}
 	if err != nil {
 		return nil, "", wrap("walking", err)
 	}
-	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), p.next, nil
+	items = slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil })
+	return append(items, p.broken...), p.next, nil
 }
 
-func (b *backend) walk(conn *zk.Conn, cursor string, n int) (names []string, next string, err error) {
+// A part is names of a walk, and the cursor after them. A bucket that the user may not read, which is in broken, must
+// not keep those behind it from being walked.
+type part struct {
+	names  []string
+	broken []casstore.Item
+	next   string
+}
+
+func (b *backend) walk(conn *zk.Conn, cursor string, n int) (p part, err error) {
 	buckets, err := b.buckets(conn)
 	if err != nil {
-		return nil, "", err
+		return part{}, err
 	}
 	in, after, _ := strings.Cut(cursor, "/")
 	for _, bucket := range buckets {
@@ -241,18 +243,24 @@ func (b *backend) walk(conn *zk.Conn, cursor string, n int) (names []string, nex
 			continue
 		}
 		all, err := b.namesIn(conn, bucket)
+		if errors.Is(err, zk.ErrNoAuth) {
+			err = wrap("reading "+b.tree.root+"/"+bucket, err)
+			p.broken = append(p.broken, casstore.Item{Name: bucket, Err: err})
+			continue
+		}
 		if err != nil {
-			return nil, "", err
+			return part{}, err
 		}
 		for _, name := range all {
 			if bucket == in && name <= after {
 				continue
 			}
-			if len(names) == n {
-				return names, next, nil
+			if len(p.names) == n {
+				return p, nil
 			}
-			names, next = append(names, name), bucket+"/"+name
+			p.names, p.next = append(p.names, name), bucket+"/"+name
 		}
 	}
-	return names, "", nil
+	p.next = ""
+	return p, nil
 }

@@ -201,6 +201,40 @@ func TestBucketThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// TestBucketThatCannotBeRead: a bucket that the user may not read keeps no name of another one from being forgotten,
+// and the sweep names it. A list is an error: nobody knows which names it lacks.
+func TestBucketThatCannotBeRead(t *testing.T) {
+	s, path := shared(t), fresh()
+	a := on(t, s.conn, path)
+	names := []string{"a", "b", "c", "d", "e"}
+	for _, name := range names {
+		grant, err := claim(background, a, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs, err := a.Release(background, []store.Release{{Name: name, Holder: "x", Token: grant.Token}})
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bucket := bucketOf(path, "c")
+	others := zk.DigestACL(zk.PermAll, "other", "x")
+	if _, err := s.conn.SetACL(bucket, others, -1); err != nil {
+		t.Fatal(err)
+	}
+	n, err := a.Sweep(background, 100)
+	if n != len(names)-1 || !errors.Is(err, fs.ErrPermission) || !says(err, bucket) {
+		t.Errorf("a sweep forgot %d records, %v, want %d and an error that names %s", n, err, len(names)-1, bucket)
+	}
+	var listed error
+	for _, err := range a.List(background, "") {
+		listed = err
+	}
+	if !errors.Is(listed, fs.ErrPermission) {
+		t.Errorf("a list: %v, want that it is not allowed", listed)
+	}
+}
+
 // TestServerWithoutAConfiguration: a server that has no node for its configuration, as before ZooKeeper 3.5, leaves unknown how many vote, and nothing else.
 func TestServerWithoutAConfiguration(t *testing.T) {
 	p := newProxy(t, shared(t).Addr)
