@@ -14,10 +14,13 @@ import (
 	"github.com/soloist-dev/soloist/store/move"
 )
 
-// Join is move.New for a replica of a fleet whose move is planned, see [Manager]. Before its first claim the replica announces its phase under the name
-// replica, waits until the store lists that, and asks whether it may be in it. If not, claims return an error that is store.ErrUnusable, and nothing is acquired. The announcement is a lease:
-// it lasts longer than each lease that the replica acquires or extends. If it is lost all the same, as when it is released by force, the replica announces itself and asks again before
-// it claims or extends anything. So no replica that nobody knows of is in a phase that the fleet has left. Close ends the announcement, and closes both stores.
+// Join is move.New for a replica of a fleet whose move is planned, see [Manager]. Before its first claim the replica
+// announces its phase under the name replica, waits until the store lists that, and asks whether it may be in it. If
+// not, claims return an error that is store.ErrUnusable, and nothing is acquired. The announcement is a lease: it
+// lasts longer than each lease that the replica acquires or extends. If it is lost all the same, as when it is
+// released by force, the replica announces itself and asks again before it claims or extends anything, and releases
+// nothing in both stores when the fleet is two phases away. So no replica that nobody knows of is in a phase that the
+// fleet has left. Close ends the announcement, and closes both stores.
 func Join(oldStore, newStore store.Store, phase move.Phase, replica string) (store.Store, error) {
 	s, err := move.New(oldStore, newStore, phase)
 	if err != nil {
@@ -33,6 +36,7 @@ func Join(oldStore, newStore store.Store, phase move.Phase, replica string) (sto
 	}
 	m := &member{Store: s, client: client, turn: make(chan struct{}, 1)}
 	m.admit = func(ctx context.Context) error { return admit(ctx, oldStore, newStore, phase) }
+	m.near = func(ctx context.Context) error { return near(ctx, oldStore, newStore, phase) }
 	m.name = func() string { return phase.String() + "/" + rand.Text() }
 	return m, nil
 }
@@ -56,6 +60,7 @@ type member struct {
 	store.Store
 	client *soloist.Client
 	admit  func(context.Context) error
+	near   func(context.Context) error
 	name   func() string // a new one, of an announcement
 
 	turn    chan struct{}  // is full while somebody uses what follows
@@ -197,6 +202,34 @@ func (m *member) Extend(ctx context.Context, extensions []store.Extension) ([]er
 	ctx, cancel := context.WithTimeout(ctx, announceMargin)
 	defer cancel()
 	return m.Store.Extend(ctx, extensions)
+}
+
+// Release implements store.Store. A replica whose announcement has ended asks first whether the fleet is two phases
+// away: a release in both stores, repeated, would bring to the other store what was there before.
+func (m *member) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if err := m.mayRelease(ctx); errors.Is(err, store.ErrClosed) {
+		return nil, err
+	} else if err != nil { // it may be the repetition of one that was sent
+		return nil, store.AsUnknown(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceMargin)
+	defer cancel()
+	return m.Store.Release(ctx, releases)
+}
+
+// mayRelease returns nil if the replica is known, or in a phase that is near enough to those of the fleet.
+func (m *member) mayRelease(ctx context.Context) error {
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	known := m.entered && m.lease != nil && m.lease.Err() == nil
+	<-m.turn
+	if known {
+		return nil
+	}
+	return m.near(ctx)
 }
 
 // Queue implements store.Queuer, if the store of the phase does.

@@ -164,6 +164,51 @@ func TestExtensionAsksFirst(t *testing.T) {
 	}
 }
 
+// A release that is repeated when the fleet has gone on for two phases, as after a suspend, changes nothing: the store
+// that the fleet has left knows of no later holder, and what it has is older.
+func TestReleaseThatIsRepeatedTwoPhasesLater(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			phase, gone, stages := move.OldDecides, f.before, []fleetmove.Stage{rollToNewDecides, rollToNewOnly}
+			used := f.after
+			if back {
+				f.advance(t, false, rollToNewDecides)
+				f.advance(t, false, rollToNewOnly)
+				phase, gone, used = move.NewDecides, f.after, f.before
+				stages = []fleetmove.Stage{rollToNewDecides, rollToOldDecides, takenBack}
+			}
+			s := f.join(t, phase)
+			first := take(t, s, "x", "h")
+			r := store.Release{Name: "x", Holder: "h", Token: first.Token, State: []byte("first"), Retain: store.Forever}
+			leave(t, s, r)
+			forget(t, gone)
+			time.Sleep(time.Minute) // the announcement has ended
+			for _, stage := range stages {
+				f.advance(t, back, stage)
+			}
+			next := take(t, used, "x", "next")
+			leave(t, used, store.Release{
+				Name: "x", Holder: "next", Token: next.Token, State: []byte("second"), Retain: store.Forever,
+			})
+			_, err := s.Release(background, []store.Release{r})
+			if !errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), phase.String()) {
+				t.Errorf("back %t, the release of before, repeated: %v", back, err)
+			}
+			if now := record(t, used, "x"); string(now.State) != "second" || now.Token != next.Token {
+				t.Errorf("back %t: the record is %+v, with the state %q", back, now, now.State)
+			}
+			_ = s.Close()
+			if _, err := s.Release(background, []store.Release{r}); !errors.Is(err, store.ErrClosed) {
+				t.Errorf("back %t, after Close: %v", back, err)
+			}
+		})
+	}
+}
+
 // An announcement that is lost in the midst of an extension is not told as the loss of the lease. The next extension finds that the replica has to announce itself.
 func TestAnnouncementLostInAnExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -143,6 +143,23 @@ func admit(ctx context.Context, oldStore, newStore store.Store, phase move.Phase
 	return err
 }
 
+// near returns nil if no replica may be two phases away from one in a phase, so that this may release what it has. In a
+// phase of one store a release is in that one alone, which decides about it.
+func near(ctx context.Context, oldStore, newStore store.Store, phase move.Phase) error {
+	if phase != move.OldDecides && phase != move.NewDecides {
+		return nil
+	}
+	before, after, err := readPlans(ctx, oldStore, newStore)
+	if err != nil {
+		return err
+	}
+	stage, err := stageOf(before, after)
+	if err == nil && (stage.From < phase-1 || stage.To > phase+1) {
+		err = notNow(phase, stage)
+	}
+	return err
+}
+
 func notNow(phase move.Phase, stage Stage) error {
 	if stage == (Stage{}) {
 		return notPlanned(fmt.Sprintf("no replica may be in the phase %v, for the move is not planned; run: soloist move plan", phase))
