@@ -194,6 +194,7 @@ func (e *BehindError) Is(target error) bool { return target == store.ErrHeld }
 // Advance brings a move one stage further, or with back one stage back. From a stage of two phases it leaves the one behind: replicas may no
 // longer be in it. If a replica is known to be in it, that is a *BehindError, and nothing has changed. In a phase of both stores it then calls [move.Copy], and if
 // the report is complete it opens the next phase. If it is not, or Copy was interrupted, call Advance again. In a phase of one store the move is over.
+// A move that was taken back begins anew; as with Plan, the new store must have no records of then.
 // o.Next is not used.
 func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage, move.Report, error) {
 	var report move.Report
@@ -208,6 +209,11 @@ func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage
 		}
 		if reached.over() && phase == lastPhase(back) && w.plans[0].Stage == w.plans[1].Stage { // else the last step was interrupted
 			return nil
+		}
+		if !back && w.plans[0].over() && reached.From == move.OldOnly { // the plan was taken back: this begins it anew
+			if err := noRecords(ctx, m.newStore); err != nil {
+				return err
+			}
 		}
 		if err := m.leave(ctx, w, reached, phase); err != nil {
 			return err

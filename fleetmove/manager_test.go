@@ -176,6 +176,9 @@ func TestStages(t *testing.T) {
 		} {
 			f.advance(t, step.back, step.want)
 			f.is(t, step.want)
+			if step.want == takenBack {
+				empty(t, f.after)
+			}
 		}
 		if r := record(t, f.after, "state"); r.Mark != 7 || string(r.State) != "left" {
 			t.Errorf("the new store has %+v", r)
@@ -505,6 +508,52 @@ func TestPlanIntoAStoreThatWasLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
+		})
+	}
+}
+
+// empty lets a store forget all records but those of the move.
+func empty(t *testing.T, s *memstore.Store) {
+	t.Helper()
+	for r, err := range s.List(background, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(r.Name, move.Records) {
+			leave(t, s, store.Release{Name: r.Name, Holder: "h", Token: take(t, s, r.Name, "h").Token})
+		}
+	}
+	time.Sleep(48 * time.Hour)
+	if n, err := s.Sweep(background, 100); err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+}
+
+// TestMoveThatWasTakenBackBeginsAnew: a step forward of a move that was taken back is a plan, and as little as that
+// does it bring back what was forgotten since.
+func TestMoveThatWasTakenBackBeginsAnew(t *testing.T) {
+	for _, interrupted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			g := take(t, f.before, "element", "h")
+			leave(t, f.before, store.Release{Name: "element", Holder: "h", Token: g.Token, Mark: 1, Retain: time.Hour})
+			f.advance(t, false, rollToNewDecides)
+			f.advance(t, true, rollToOldDecides)
+			lead := manage(t, f.before.Share(), &fixedStore{Store: f.after.Share(), fixed: interrupted})
+			if _, _, err := lead.Advance(background, true, move.Options{}); (err != nil) != interrupted {
+				t.Fatalf("interrupted %t: %v", interrupted, err)
+			}
+			_, _, err := f.lead.Advance(background, false, move.Options{})
+			if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), `"element"`) {
+				t.Errorf("interrupted %t: a step into a store with records of before: %v", interrupted, err)
+			}
+			f.is(t, takenBack)
+			empty(t, f.after)
+			f.advance(t, false, rollToOldDecides)
+			f.advance(t, false, rollToNewDecides)
 		})
 	}
 }
