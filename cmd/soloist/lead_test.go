@@ -48,7 +48,7 @@ func TestLeadOutlastsWhatHasEndedItsTerm(t *testing.T) {
 		}
 		until("elected", elected)
 		s.Break(failure)
-		for range 2 { // the first request of all campaigns ends the term, and the next is made in vain
+		for range 2 { // the first request of all campaigns ends the term, and the next is made without success
 			until("refused", refused)
 		}
 		s.Heal()
