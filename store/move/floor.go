@@ -12,12 +12,14 @@ import (
 const (
 	floorTTL   = time.Minute
 	floorSweep = 1000 // how many records a sweep forgets at most
-	floorTries = 30   // how many sweeps in turn may forget nothing
+	floorTries = 100  // how many sweeps in turn may forget nothing
+	floorPause = 100 * time.Millisecond
 )
 
-// raiseFloor makes the store that decides give names that are new to it tokens above those which the other one has given, also to names
-// that the other has forgotten since: no list has these. A store gives a new name a token above all that it has forgotten. The one that
-// decides gives the same name none below that, and forgets it: from then on its tokens for new names are above, too.
+// raiseFloor makes the store that decides give names that are new to it tokens above those which the other one has
+// given, also to names that the other has forgotten since: no list has these. A store gives a new name a token above
+// all that it has forgotten. The one that decides gives the same name none below that, and forgets it: from then on its
+// tokens for new names are above, too.
 func raiseFloor(ctx context.Context, decides, other store.Store) error {
 	name := Records + "lock/probe/" + rand.Text()
 	above, err := passing(ctx, other, name, 0)
@@ -51,7 +53,7 @@ func passing(ctx context.Context, s store.Store, name string, above int64) (int6
 	return token, err
 }
 
-// forgotten sweeps until a name that was released is forgotten. A store that is no store.Sweeper has forgotten it by itself.
+// forgotten sweeps until a name that was released is forgotten. A store that is no store.Sweeper forgets it by itself.
 func forgotten(ctx context.Context, s store.Store, name string) error {
 	sweeper, ok := store.As[store.Sweeper](s)
 	if !ok {
@@ -78,7 +80,7 @@ func forgotten(ctx context.Context, s store.Store, name string) error {
 		if idle++; idle == floorTries {
 			return fmt.Errorf("%d sweeps in turn have not forgotten it", idle)
 		}
-		if err := pause(ctx, suspectPause); err != nil {
+		if err := pause(ctx, floorPause); err != nil {
 			return err
 		}
 	}
