@@ -201,7 +201,7 @@ func (s *Server) visitor(w http.ResponseWriter, r *http.Request) (*call, bool) {
 // seeOther sends a browser to a path of this server.
 func seeOther(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
+	writeNothing(w, http.StatusSeeOther)
 }
 
 // render writes a page around data. All of it is made before any is sent.

@@ -75,7 +75,7 @@ func (s *Server) serve(r route) http.HandlerFunc {
 			s.problemOf(c.Context, err).write(w)
 		case r.stream != "":
 		case out == nil:
-			w.WriteHeader(http.StatusNoContent)
+			writeNothing(w, http.StatusNoContent)
 		default:
 			body, err := json.Marshal(out)
 			if err != nil {
@@ -336,6 +336,12 @@ func writeBytes(w http.ResponseWriter, status int, kind string, body []byte) {
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that has gone reads nothing
+}
+
+// writeNothing writes a response without a body. What precedes it can take longer than http.Server.WriteTimeout.
+func writeNothing(w http.ResponseWriter, status int) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
+	w.WriteHeader(status)
 }
 
 // maxSeconds is ten years, as store.MaxTTL is, and maxWait how long a request can wait for a lease.
