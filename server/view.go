@@ -191,7 +191,7 @@ func (s *Server) viewRoutes() []route {
 func (a Action) subject() string { return subjectOf(soloist.Kind(a.Kind), a.Name, a.Job) }
 
 func replicaOf(r soloist.ReplicaInfo) Replica {
-	return Replica{r.Replica, r.Host, r.PID, r.Version, r.Started, r.Alive, r.Jobs}
+	return Replica{r.Replica, r.Host, r.PID, r.Version, inJSON(r.Started), r.Alive, r.Jobs}
 }
 
 func actionOf(a soloist.Action) Action {
@@ -242,6 +242,18 @@ func elementsOf(c *call, part *soloist.Admin) iter.Seq2[soloist.ElementInfo, err
 	return part.Elements(c.Context, job)
 }
 
+// inJSON returns a time as JSON can have it: the first or the last one instead of those of other years than 0 to 9999.
+func inJSON(t time.Time) time.Time {
+	first, end := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	switch t = t.UTC(); {
+	case t.Before(first):
+		return first
+	case !t.Before(end):
+		return end.Add(-1)
+	}
+	return t
+}
+
 func elementOf(e soloist.ElementInfo) Element {
 	return Element{e.ID, e.Status, soloist.LeaseInfo{Holder: e.Holder}.Replica(), e.Token, e.Left.Seconds(), e.Age.Seconds(), e.Attempts, e.Error}
 }
@@ -249,7 +261,7 @@ func elementOf(e soloist.ElementInfo) Element {
 func jobOf(i soloist.JobInfo) Job {
 	one := Job{Name: i.Name, Schedule: i.Schedule, About: i.About, Next: []time.Time{}, Manual: i.Manual, Replicas: []string{}}
 	for at := range i.NextTimes(time.Now()) {
-		if one.Next = append(one.Next, at.UTC()); len(one.Next) == 5 {
+		if one.Next = append(one.Next, inJSON(at)); len(one.Next) == 5 {
 			break
 		}
 	}
@@ -258,7 +270,7 @@ func jobOf(i soloist.JobInfo) Job {
 		one.Running = &lease
 	}
 	if i.Paused != nil {
-		one.Paused = &Pause{i.Paused.Reason, i.Paused.By, i.Paused.At.UTC(), i.Paused.All}
+		one.Paused = &Pause{i.Paused.Reason, i.Paused.By, inJSON(i.Paused.At), i.Paused.All}
 	}
 	for _, d := range i.Replicas {
 		one.Replicas = append(one.Replicas, d.Replica)
