@@ -42,15 +42,17 @@ func (e *Elements) ClaimDetached(ctx context.Context, id, holder string, repeate
 		return el, err
 	}
 	el.Token = grant.Token
-	if el.Attempt, err = e.begin(ctx, el.Detached, name, grant); err != nil {
+	if el.Attempt, err = e.begin(ctx, el.Detached, name, grant, repeated); err != nil {
 		return el, err
 	}
 	el.Until, err = a.until(ctx, name, grant)
 	return el, err
 }
 
-// begin counts the attempt of a holder that has died, and returns the number of the attempt that begins.
-func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.Grant) (int, error) {
+// begin counts the attempt of a holder that has died, and returns the number of the attempt that begins. The store
+// reports a crash to one call alone: if the holder is kept for others, one of them may have got the element as it was
+// before the crash was counted, so that this call does not end its lease.
+func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.Grant, kept bool) (int, error) {
 	c := e.client
 	back := store.Release{Name: name, Holder: d.Holder, Token: g.Token, Retain: Forever}
 	state, err := parseElementState(d.Name, g.State)
@@ -61,7 +63,8 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 		state.Failed = true
 		back.State = state.json()
 	}
-	if g.ExpiredAge > 0 && !state.Failed {
+	crashed := g.ExpiredAge > 0 && !state.Failed
+	if crashed {
 		state.failed(e, errors.New("its holder died or was cut off"), d.Holder)
 		back.State = state.json() // if it cannot be written now, the release counts the attempt
 		counted := store.Extension{Name: name, Holder: d.Holder, Token: g.Token, TTL: c.opts.TTL, State: back.State}
@@ -71,11 +74,20 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 		}
 		if err != nil {
 			err = fmt.Errorf("element %q: counting the attempt of a holder that died: %w", d.Name, err)
+			switch {
+			case kept && errors.Is(err, ErrLost):
+				return 0, err
+			case kept:
+				return 0, store.AsUnknown(err)
+			}
 			return 0, errors.Join(err, c.releaseBatch([]store.Release{back})[0])
 		}
 	}
 	if state.Failed {
 		failed := &FailedError{ID: d.Name, Attempts: state.Attempts, Reason: state.Error}
+		if crashed && kept {
+			return 0, failed
+		}
 		return 0, errors.Join(failed, c.releaseBatch([]store.Release{back})[0])
 	}
 	return state.Attempts + 1, nil

@@ -811,6 +811,9 @@ func TestDetachedElements(t *testing.T) {
 		if failed := (*soloist.FailedError)(nil); !errors.As(err, &failed) || failed.ID != "2" || failed.Attempts != 3 || !strings.Contains(failed.Reason, "died") {
 			t.Errorf("after three attempts: %v", err)
 		}
+		time.Sleep(31 * time.Second) // until then another call of that holder may have it
+		_, err = elements.ClaimDetached(t.Context(), "2", "a#6", true)
+		wantIs(t, "after that it has failed", err, soloist.ErrFailed)
 		wantIs(t, "done by one that lost it", elements.DoneDetached(t.Context(), el.Detached), soloist.ErrLost)
 		wantIs(t, "failed by one that lost it", elements.FailDetached(t.Context(), el.Detached, errors.New("late")), soloist.ErrLost)
 
@@ -1321,6 +1324,67 @@ func TestDetachedElementOfACallerThatHasGone(t *testing.T) {
 				if wantIs(t, "the same again", err, nil); again.Token != first.Token || again.Attempt != 1 {
 					t.Errorf("first %+v, and again %+v", first, again)
 				}
+			})
+		})
+	}
+}
+
+// A store that is countsLate writes a state under a lease when it is let, or fails then.
+type countsLate struct {
+	*soloisttest.Store
+	asked chan struct{}
+	let   chan error
+}
+
+func (s countsLate) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if extensions[0].State != nil {
+		s.asked <- struct{}{}
+		if err := <-s.let; err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// A claim that is repeated while the first call counts a crash may be granted. Then the first one takes nothing away,
+// be it that the crash cannot be counted, or that it was the last one.
+func TestDetachedElementThatAnotherCallMayHave(t *testing.T) {
+	for what, c := range map[string]struct {
+		attempts  int
+		let, want error
+	}{
+		"not counted": {0, errors.New("away"), soloist.ErrUnknown},
+		"the last":    {1, nil, soloist.ErrFailed},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := countsLate{soloisttest.NewStore(), make(chan struct{}), make(chan error)}
+				of := func(s store.Store) *soloist.Elements {
+					opts := soloist.ElementsOptions{Retry: soloist.Retry{Attempts: c.attempts}}
+					return soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", opts)
+				}
+				elements, others := of(s), of(s.Share())
+				if _, err := others.ClaimDetached(t.Context(), "1", "dead#1", false); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				first := make(chan error, 1)
+				go func() {
+					_, err := elements.ClaimDetached(t.Context(), "1", "a#1", true)
+					first <- err
+				}()
+				<-s.asked
+				again, err := others.ClaimDetached(t.Context(), "1", "a#1", true)
+				if err != nil || time.Until(again.Until) <= 0 {
+					t.Fatalf("the same again: %+v, %v", again, err)
+				}
+				s.let <- c.let
+				wantIs(t, "the first call", <-first, c.want)
+				_, err = others.ClaimDetached(t.Context(), "1", "b#1", false)
+				wantIs(t, "another, while the lease of the second call lasts", err, soloist.ErrHeld)
+				wantIs(t, "done", others.DoneDetached(t.Context(), again.Detached), nil)
+				_, err = others.ClaimDetached(t.Context(), "1", "b#1", false)
+				wantIs(t, "another, after it is done", err, soloist.ErrDone)
 			})
 		})
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// An action that takes longer than a response may, by the server that listens, has one nevertheless: its caller would not know that it was done.
+// An action that takes longer than a response may, by the server that listens, has one nevertheless: its caller would
+// not know that it was done.
 func TestAnActionThatTakesLongHasAResponse(t *testing.T) {
 	for _, want := range []int{http.StatusNoContent, http.StatusSeeOther} {
 		synctest.Test(t, func(t *testing.T) {
@@ -33,8 +34,8 @@ func TestAnActionThatTakesLongHasAResponse(t *testing.T) {
 			request := "DELETE /v1/locks/x?token=" + token + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 			if want == http.StatusSeeOther {
 				form := url.Values{"verb": {"release"}, "kind": {"lock"}, "name": {"x"}, "token": {token}, "reason": {"r"}}.Encode()
-				request = fmt.Sprintf("POST /act HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
-					"Content-Length: %d\r\n\r\n%s", len(form), form)
+				request = fmt.Sprintf("POST /act HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"+
+					"Content-Type: application/x-www-form-urlencoded\r\n\r\n%s", len(form), form)
 			}
 			conn := p.dial()
 			defer conn.Close()

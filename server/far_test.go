@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A record with a time that no text of a response can have, as by a clock that is far ahead, keeps no other one of its list back.
+// A record with a time that JSON cannot have, as by a clock that is far ahead, keeps no other one of its list back.
 func TestListsWithTimesFarAhead(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
 	s.runJob("report", func(context.Context, soloist.Run) error { return nil })
@@ -32,9 +31,10 @@ func TestListsWithTimesFarAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		left := store.Release{Name: name, Holder: "a#1", Token: outs[0].Grant.Token, State: []byte(state), Retain: soloist.Forever}
+		token := outs[0].Grant.Token
+		left := store.Release{Name: name, Holder: "a#1", Token: token, State: []byte(state), Retain: soloist.Forever}
 		if strings.HasPrefix(name, "replica/") {
-			e := store.Extension{Name: name, Holder: "a#1", Token: left.Token, TTL: time.Hour, State: []byte(state)}
+			e := store.Extension{Name: name, Holder: "a#1", Token: token, TTL: time.Hour, State: []byte(state)}
 			_, err = s.store.Extend(t.Context(), []store.Extension{e})
 		} else {
 			_, err = s.store.Release(t.Context(), []store.Release{left})
@@ -44,15 +44,21 @@ func TestListsWithTimesFarAhead(t *testing.T) {
 		}
 	}
 	for path, want := range map[string][]string{
-		"/v1/jobs": {"report", "delayed", "late", "paused"}, "/v1/jobs/delayed": {"9999"}, "/v1/jobs/late": {"9999"}, "/v1/jobs/paused": {"9999"},
-		"/v1/replicas": {"runner", "far", "further"}, "/": {"report"}, "/jobs": {"delayed"}, "/job?name=delayed": {"delayed"}, "/replicas": {"further"},
+		"/v1/jobs":         {"report", "delayed", "late", "paused"},
+		"/v1/jobs/delayed": {"9999"},
+		"/v1/jobs/late":    {"9999"},
+		"/v1/jobs/paused":  {"9999"},
+		"/v1/replicas":     {"runner", "far", "further", "0000-01-01", "9999"},
+		"/jobs":            {"delayed"},
+		"/job?name=late":   {"late"},
+		"/replicas":        {"further"},
 	} {
 		a := s.send("GET", path, nil)
 		if a.status != 200 {
 			t.Errorf("%s: %d %.300s", path, a.status, a.body)
 		}
 		for _, name := range want {
-			if !strings.Contains(string(a.body), name) && json.Valid(a.body) {
+			if !strings.Contains(string(a.body), name) {
 				t.Errorf("%s has no %q: %.2000s", path, name, a.body)
 			}
 		}
