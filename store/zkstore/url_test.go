@@ -310,13 +310,14 @@ func TestNoTransactions(t *testing.T) {
 		link := zkstore.NewLink(client, time.Hour)
 		go func() {
 			defer server.Close()
-			for some := range slices.Chunk([]byte("\x00\x00\x00\x13connection and more"+"\x00\x00\x00\x00"+"\x00\x00\x00\x13xxxxzzzzzzzzerrrdat"+"\x00\x00\x00\x10xxxxzzzzzzzzerrr"), chunk) {
+			for some := range slices.Chunk([]byte("\x00\x00\x00\x13connection and more"+"\x00\x00\x00\x13xxxxzzzzzzzzerrrdat"+"\x00\x00\x00\x10xxxxzzzzzzzzerrr"), chunk) {
 				_, _ = server.Write(some)
 			}
 		}()
 		got, err := io.ReadAll(link)
+		_ = client.Close()
 		const none = "\x00\x00\x00\x00\x00\x00\x00\x00"
-		if want := "\x00\x00\x00\x13connection and more" + "\x00\x00\x00\x00" + "\x00\x00\x00\x13xxxx" + none + "errrdat" + "\x00\x00\x00\x10xxxx" + none + "errr"; err != nil || string(got) != want {
+		if want := "\x00\x00\x00\x13connection and more" + "\x00\x00\x00\x13xxxx" + none + "errrdat" + "\x00\x00\x00\x10xxxx" + none + "errr"; err != nil || string(got) != want {
 			t.Errorf("%d bytes at once: %q, %v, want %q", chunk, got, err, want)
 		}
 	}
