@@ -301,3 +301,23 @@ func TestSharedKeyHasOneHolder(t *testing.T) {
 		}
 	}
 }
+
+// TestReleasedNameIsFreeByAnyClock: a name that was released without a linger is free also if the clock goes back by some microseconds after that, as that of Valkey 9.1 does.
+func TestReleasedNameIsFreeByAnyClock(t *testing.T) {
+	const at, ttl = int64(1e15), 1e6
+	for _, sharing := range []bool{false, true} {
+		b := newBench(t)
+		b.sharing = sharing
+		for i, release := range []func(int64, string, string, any) any{b.release, b.releaseGenerally} {
+			for k, acquire := range []func(int64, string, string, int) any{b.acquire, b.acquireGenerally} {
+				name := fmt.Sprint("name ", i, k)
+				usual(b, name, at, ttl)
+				token := b.acquire(at, name, "a", ttl)
+				release(at+20, name, "a", token)
+				if got := word(acquire(at+5, name, "b", ttl)); got != "granted" {
+					t.Errorf("sharing %t, release %d, claim %d: %v, want a grant", sharing, i, k, got)
+				}
+			}
+		}
+	}
+}

@@ -43,7 +43,7 @@ local function hand_over(rec, name)
       local news = secret .. ' ' .. int(now - since) .. ' ' .. int(rec.t - now)
       if rec.m ~= '0' or rec.s then news = news .. ' 1' end
       if redis.call('PUBLISH', inbox, news) > 0 then return rec.u end
-      rec.h, rec.r, rec.t, rec.g, rec.u = h, true, t, g, now
+      rec.h, rec.r, rec.t, rec.g, rec.u = h, true, t, g, 0
     end
   end
 end
@@ -86,7 +86,7 @@ local function give_up(rec, peer, leaves, state)
   if sharing then unshare(rec, peer, linger) end
   if leaves.replaces == '1' then put_state(rec, state) end
   if less(rec.m, leaves.mark) then rec.m = leaves.mark end
-  rec.r, rec.u = true, now + linger
+  rec.r, rec.u = true, linger > 0 and now + linger or 0
   keep(rec, name, linger, leaves.retain)
   if not rec.w then
     change(rec)

@@ -3,7 +3,7 @@
 usual = function(v, holder, token)
   local r, w, t, u, g, e, d, before = plain(v)
   if r ~= 0 or w ~= 0 or u <= now or d == 0 or d > now or t ~= tonumber(token) or before ~= holder then return nil end
-  return struct.pack(form, version, 1, 0, 0, t, now, g, now, d, #holder, 1, 0) .. holder .. '0'
+  return struct.pack(form, version, 1, 0, 0, t, 0, g, now, d, #holder, 1, 0) .. holder .. '0'
 end
 
 -- One release, whose end nobody watches, needs none of the functions that follow, which the server would make anew.
