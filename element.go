@@ -95,9 +95,9 @@ func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 // runtime.Goexit are as in Client.Do.
 //
 // Process returns a *DoneError if the element is processed already, a *HeldError if another replica has it (see
-// Options.Wait and Options.Overdue), and ErrFailed if its attempts are used up: fn did not run then. If fn ran and the record could not be
-// written, Process returns ErrLost (another replica may have taken the element over, or fn has released or failed it) or ErrUnknown (the store
-// did not respond).
+// Options.Wait and Options.Overdue), and ErrFailed if its attempts are used up: fn did not run then. If fn ran and the
+// record could not be written, Process returns ErrLost (another replica may have taken the element over, or fn has
+// released or failed it) or ErrUnknown (the store did not respond).
 func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, element *Element) error) error {
 	if err := e.client.enter(); err != nil {
 		return err
@@ -204,8 +204,8 @@ func (el *Element) processed() store.Release {
 	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain}
 }
 
-// Fail records a failed attempt and releases the element. A nil reason is recorded as one that was not given. Errors are as in Done: Fail twice
-// records one attempt.
+// Fail records a failed attempt and releases the element. A nil reason is recorded as one that was not given. Errors
+// are as in Done: Fail twice records one attempt.
 func (el *Element) Fail(reason error) error { return el.release(el.failed(reason)) }
 
 // failed returns the release that records a failed attempt.

@@ -886,7 +886,8 @@ func TestEachOfManyIsToldItsOutcome(t *testing.T) {
 	})
 }
 
-// Of many elements that are recorded together, each has the error of its own also if some before it were released: those are not recorded.
+// Of many elements that are recorded together, each has the error of its own also if some before it were released:
+// those are not recorded.
 func TestElementsThatHaveEndedAreNotRecorded(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		e := a.Elements("many", soloist.ElementsOptions{})

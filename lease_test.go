@@ -602,7 +602,8 @@ func TestEachLeaseIsLostAtItsOwnDeadline(t *testing.T) {
 	}
 }
 
-// A lease that could not have lasted longer has overrun, although no renewal was confirmed either. Another release of it has the same answer, and sends nothing.
+// A lease that could not have lasted longer has overrun, although no renewal was confirmed either. Another release of
+// it has the same answer, and sends nothing.
 func TestAtMostIsTheCauseWithoutARenewal(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		for atMost, want := range map[time.Duration]error{30 * time.Second: soloist.ErrOverran, time.Minute: soloist.ErrLost} {

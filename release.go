@@ -17,9 +17,10 @@ import (
 // not live, and ErrUnknown if the store did not respond; the lease then ends with its TTL. It is also ErrUnknown if a
 // repeated request found that the lease was over: the request before, which got no response, may have released it.
 //
-// Another call waits for the first one that ended the lease, also for Element.Done or Fail, and returns what that returned.
-// After Close or Shutdown has released the lease, Release returns ErrLost, or ErrUnknown if the store did not respond to
-// that. The lease of a run ends when its function returns: for that, Release returns an *InvalidError and does nothing.
+// Another call waits for the first one that ended the lease, also for Element.Done or Fail, and returns what that
+// returned. After Close or Shutdown has released the lease, Release returns ErrLost, or ErrUnknown if the store did not
+// respond to that. The lease of a run ends when its function returns: for that, Release returns an *InvalidError and
+// does nothing.
 func (l *Lease) Release() error {
 	if l.subject.Kind == KindJob {
 		return invalid("release", l.shown, "the lease of a run is released, and the run recorded, when its function returns")
@@ -37,8 +38,8 @@ type leaseEnd struct {
 	states bool  // the request has a state
 }
 
-// alreadyEnded returns the answer to a call that would end a lease which another one has ended. It is that of the other; but if that was nil, the
-// lease was released by Close, or without what this call has to record, it is ErrLost.
+// alreadyEnded returns the answer to a call that would end a lease which another one has ended. It is that of the
+// other; but if that was nil, the lease was released by Close, or without what this call has to record, it is ErrLost.
 func (l *Lease) alreadyEnded(end leaseEnd) error {
 	before, answered := l.core.renewer.endedBefore(l)
 	<-answered

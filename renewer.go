@@ -194,8 +194,8 @@ func (l *Lease) tellLost(cause error) {
 	})
 }
 
-// drop ends a lease that its user, or Close, has finished with. It reports whether a release should be sent: once, and also for a
-// lease that counted as lost here, because the store may still have it.
+// drop ends a lease that its user, or Close, has finished with. It reports whether a release should be sent: once, and
+// also for a lease that counted as lost here, because the store may still have it.
 func (r *renewer) drop(l *Lease, end leaseEnd) bool {
 	r.mu.Lock()
 	if l.ended.cause != nil {

@@ -58,7 +58,8 @@ func TestCloseBetweenAFunctionAndItsRelease(t *testing.T) {
 	}
 }
 
-// What Close has released is not told as processed, failed or held until then by who ends it afterwards: nothing of that is recorded, and another may have it.
+// Who ends what Close has released gets no answer that it is processed, failed or was held until then: nothing of that
+// is recorded, and another may have it.
 func TestWhatCloseHasReleasedIsNotToldAsRecorded(t *testing.T) {
 	for what, end := range map[string]func(e *Elements, el *Element) error{
 		"Done":    func(_ *Elements, el *Element) error { return el.Done() },
@@ -96,7 +97,7 @@ func TestWhatCloseHasReleasedIsNotToldAsRecorded(t *testing.T) {
 	}
 }
 
-// A busyStore keeps the releases of what was asked of jobs until it is told to go on.
+// A busyStore keeps the releases of what was asked of jobs until goOn is closed.
 type busyStore struct {
 	*memstore.Store
 	goOn chan struct{}
@@ -109,7 +110,8 @@ func (s busyStore) Release(ctx context.Context, releases []store.Release) ([]err
 	return s.Store.Release(ctx, releases)
 }
 
-// A pause that is being written while its client closes is heard by the replicas: they do not take what they have read before for the latest.
+// A pause that is being written while its client closes reaches the replicas: they do not take what they have read
+// before for the latest.
 func TestPauseThatIsWrittenDuringCloseIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
@@ -135,13 +137,13 @@ func TestPauseThatIsWrittenDuringCloseIsHeard(t *testing.T) {
 		_ = a.Close() // it leaves what is being written
 		time.Sleep(time.Second)
 		close(slow.goOn)
-		told := <-paused
+		answer := <-paused
 		time.Sleep(time.Second)
 		before := runs.Load()
 		time.Sleep(10 * time.Minute)
 		info, err := b.Admin().Job(t.Context(), "x")
-		if err != nil || info.Paused == nil || !errors.Is(told, ErrUnknown) {
-			t.Errorf("the pause: %v, told as %v, %v", info.Paused, told, err)
+		if err != nil || info.Paused == nil || !errors.Is(answer, ErrUnknown) {
+			t.Errorf("the pause: %v, answered %v, %v", info.Paused, answer, err)
 		}
 		if n := runs.Load() - before; n > 0 {
 			t.Errorf("%d runs of a job that is paused", n)

@@ -807,8 +807,8 @@ func TestGreatestFloor(t *testing.T) {
 	}
 }
 
-// TestSweepRaisesAFloorThatWasLost: a sweep that knows a higher floor than the backend has, as after an older copy was put in its place, writes that one before it forgets a record. Others
-// know only what the backend has.
+// TestSweepRaisesAFloorThatWasLost: a sweep that knows a higher floor than the backend has, as after an older copy was
+// put in its place, writes that one before it forgets a record. Others know only what the backend has.
 func TestSweepRaisesAFloorThatWasLost(t *testing.T) {
 	for what, lost := range map[string]func(m *memory){
 		"it is gone": func(m *memory) { delete(m.items, casstore.FloorName) },

@@ -43,7 +43,8 @@ func (s *Store) floorItem(ctx context.Context) (Item, error) {
 	return floor, floor.Err
 }
 
-// raiseFloor raises the floor to at least a token. Others read it from the backend: what this process knows of it does not count.
+// raiseFloor raises the floor to at least a token. Others read it from the backend: what this process knows of it does
+// not count.
 func (s *Store) raiseFloor(ctx context.Context, token int64) error {
 	for range attempts {
 		item, err := s.floorItem(ctx)

@@ -9,8 +9,8 @@ import (
 	"github.com/soloist-dev/soloist/store/move"
 )
 
-// TestMoveRaisesTheTokensOfForgottenNames: a store that counts its tokens, to which a fleet moves from one that has a clock and has forgotten a
-// name, gives that name a token above those that it had.
+// TestMoveRaisesTheTokensOfForgottenNames: a store that counts its tokens, to which a fleet moves from one that has a
+// clock and has forgotten a name, gives that name a token above those that it had.
 func TestMoveRaisesTheTokensOfForgottenNames(t *testing.T) {
 	before, after := memstore.New(), open(newMemory(false))
 	defer after.Close()

@@ -350,8 +350,8 @@ func TestHandedOverToACallThatFails(t *testing.T) {
 	}
 }
 
-// TestExtensionByAnotherHandle: an extension by a handle that has seen a lease long ago does not end it before what the handle that has it
-// may have promised meanwhile, which is not written.
+// TestExtensionByAnotherHandle: an extension by a handle that has seen a lease long ago does not end it before what the
+// handle that has it may have promised meanwhile, which is not written.
 func TestExtensionByAnotherHandle(t *testing.T) {
 	_, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
 	grant := takenBy(t, a, "a")
@@ -376,8 +376,9 @@ func TestExtensionByAnotherHandle(t *testing.T) {
 	}
 }
 
-// TestPlaceThatCannotBeAskedForAgain: a place whose call has seen that another session has the name, and has failed before it asked again, has its ticket still. If its holder cannot leave, the session of
-// that ends: else the name would be handed over to the ticket, and nobody would end that lease while other names keep the session.
+// TestPlaceThatCannotBeAskedForAgain: a place whose call has seen that another session has the name, and has failed
+// before it asked again, has its ticket still. If its holder cannot leave, the session of that ends: else the name
+// would be handed over to the ticket, and nobody would end that lease while other names keep the session.
 func TestPlaceThatCannotBeAskedForAgain(t *testing.T) {
 	var b *Store
 	var asked, cut atomic.Bool

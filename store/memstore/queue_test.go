@@ -29,7 +29,8 @@ func releases(t *testing.T, s *memstore.Store, holder string, token int64, linge
 	}
 }
 
-// TestACallOfQueueIsWokenByWhatComesAfterIt: what happened between two calls of a holder that stayed in the queue does not end the second.
+// TestACallOfQueueIsWokenByWhatComesAfterIt: what happened between two calls of a holder that stayed in the queue does
+// not end the second.
 func TestACallOfQueueIsWokenByWhatComesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
@@ -51,7 +52,8 @@ func TestACallOfQueueIsWokenByWhatComesAfterIt(t *testing.T) {
 	})
 }
 
-// TestAllCallsOfAHolderInTheQueueAreWoken: a holder that calls Queue twice at once is answered in both calls, with what is in the way now.
+// TestAllCallsOfAHolderInTheQueueAreWoken: a holder that calls Queue twice at once is answered in both calls, with what
+// is in the way now.
 func TestAllCallsOfAHolderInTheQueueAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()

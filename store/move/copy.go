@@ -47,12 +47,15 @@ const Records = "@soloist-move/"
 // examples bounds Report.Examples.
 const examples = 20
 
-// Copy brings the stores to agree about every name: the other store has the mark and the state that the deciding one has, whose token is
-// greater, unless Options.Next does not need that. It acquires and releases each name that differs, as a replica in the phase does. phase is OldDecides or
-// NewDecides, and every replica must be in it. Names that are taken, or were left by a holder that died, are only counted: call Copy again until the report
-// is complete. Then it also raises the tokens that the deciding store gives to new names above all that the other one has given, also to names that the other
-// has forgotten since, unless Options.Next does not need that; for this a [store.Sweeper] is swept. It waits, for up to a minute or so, for holders to renew leases
-// that the other store has lost once: they are not in the way then. An interrupted Copy can be repeated; what has been copied costs nothing then. On an error the report has what was done until then.
+// Copy brings the stores to agree about every name: the other store has the mark and the state that the deciding one
+// has, whose token is greater, unless Options.Next does not need that. It acquires and releases each name that differs,
+// as a replica in the phase does. phase is OldDecides or NewDecides, and every replica must be in it. Names that are
+// taken, or were left by a holder that died, are only counted: call Copy again until the report is complete. Then it
+// also raises the tokens that the deciding store gives to new names above all that the other one has given, also to
+// names that the other has forgotten since, unless Options.Next does not need that; for this a [store.Sweeper] is
+// swept. It waits, for up to a minute or so, for holders to renew leases that the other store has lost once: they are
+// not in the way then. An interrupted Copy can be repeated; what has been copied costs nothing then. On an error the
+// report has what was done until then.
 func Copy(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options) (Report, error) {
 	if o.Retain < 0 {
 		return Report{}, fmt.Errorf("move: Options.Retain %v: give how long to remember, or 0 forever", o.Retain)

@@ -10,8 +10,8 @@ import (
 	"github.com/soloist-dev/soloist/store/move"
 )
 
-// TestTokensGrowThoughTheNameWasForgotten: a name that the old store has forgotten, as Redis forgets a lock when it is released, has tokens
-// in the new store that are above those that it had.
+// TestTokensGrowThoughTheNameWasForgotten: a name that the old store has forgotten, as Redis forgets a lock when it is
+// released, has tokens in the new store that are above those that it had.
 func TestTokensGrowThoughTheNameWasForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memstore.New(), memstore.New()

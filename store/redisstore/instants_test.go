@@ -302,7 +302,8 @@ func TestSharedKeyHasOneHolder(t *testing.T) {
 	}
 }
 
-// TestReleasedNameIsFreeByAnyClock: a name that was released without a linger is free also if the clock goes back by some microseconds after that, as that of Valkey 9.1 does.
+// TestReleasedNameIsFreeByAnyClock: a name that was released without a linger is free also if the clock goes back by
+// some microseconds after that, as that of Valkey 9.1 does.
 func TestReleasedNameIsFreeByAnyClock(t *testing.T) {
 	const at, ttl = int64(1e15), 1e6
 	for _, sharing := range []bool{false, true} {

@@ -38,7 +38,7 @@ func stand(t *testing.T, admin *redis.Client, s *redisstore.Store, line, name, h
 	return answer
 }
 
-// served returns what becomes of a holder that waits. One that is told to look again does so: a connection that was lost,
+// served returns what becomes of a holder that waits. One that has to look again does so: a connection that was lost,
 // as when all stands still for some seconds, has all who wait look again.
 func served(s *redisstore.Store, answer <-chan waiting, name, holder string) waiting {
 	w := <-answer
@@ -117,9 +117,21 @@ func TestALineHasNoPlaceForTheDead(t *testing.T) {
 
 // Nobody else has acquired a name whose waiters are all gone, so a release whose answer was lost can be repeated, and the lease counts as released.
 func TestReleaseToTheDeadCanBeRepeated(t *testing.T) {
-	server := servers.Redis(t)
+	t.Run("with the right to count subscribers", func(t *testing.T) {
+		server := servers.Redis(t)
+		releasedToTheDead(t, server, server.URL)
+	})
+	t.Run("without it", func(t *testing.T) { // so that only the news themselves find out
+		server := servers.Redis(t)
+		must(t, plainClient(t, server.URL).Do(background, append(words(aclLine("blind", "pw", "p")), "-pubsub")...).Err())
+		releasedToTheDead(t, server, strings.Replace(server.URL, "://", "://blind:pw@", 1))
+	})
+}
+
+func releasedToTheDead(t *testing.T, server *servers.RedisServer, url string) {
+	t.Helper()
 	admin := plainClient(t, server.URL)
-	s, gone := open(t, server.URL+"?prefix=p"), open(t, server.URL+"?prefix=p")
+	s, gone := open(t, url+"?prefix=p"), open(t, url+"?prefix=p")
 	held := take(t, s, "name", "a")
 	stand(t, admin, gone, "{p:0}:w:name", "name", "dead")
 	if err := gone.Close(); err != nil {
